@@ -11,11 +11,11 @@ BIN := .venv/bin
 SOURCES := packages/kubewright/src:packages/kubewright-controlplane/src:packages/kubewright-cli/src
 TARGET ?= embedded
 EXAMPLE ?= webserver-operator
-# The tests of the examples are among those of `tests`, each example alone; on other control planes they run as they lie.
+# The tests of the examples are among those of `tests`, each example alone; on other control planes they run unchanged.
 TESTS ?= tests $(if $(filter embedded,$(TARGET)),,examples)
-# Long tests are `make test-long`'s. Other control planes get all tests at once.
+# `make test-long` runs the long tests. Other control planes run all tests at once.
 MARKERS ?= $(if $(filter embedded,$(TARGET)),not long)
-# Tests wait as long as they work, so each core has two of them. A real control plane keeps the other half busy itself.
+# Tests wait half of their time, so each core runs two. A real control plane uses the other half of the core.
 WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print(cores * $(if $(filter embedded,$(TARGET)),2,1))')
 HOURS ?= 3
 PYTEST_ARGS ?=
@@ -104,13 +104,14 @@ soak: .venv/.tools ## Churn objects for HOURS (3) and see that memory is flat.
 	@PYTHONPATH=tests:examples/webserver-operator/src $(BIN)/python -m robustness.soak --hours $(HOURS)
 
 .PHONY: check
-check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import contracts, generated files.
+check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import contracts, generated files, prose.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@for example in examples/*/; do MYPYPATH=$(SOURCES):$${example}src:$${example}tests $(BIN)/mypy $$example || exit 1; done
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate.py --check
+	@$(BIN)/python tools/prose.py
 
 .PHONY: prose
 prose: .venv/.tools ## Find words that the prose of code and pages avoids: docs/style.md.
@@ -139,7 +140,7 @@ release: .venv/.tools ## Check, build and tag a release, all but the upload: mak
 	@$(BIN)/python tools/release.py '$(VERSION)' $(RELEASE_ARGS)
 
 .PHONY: bench
-bench: .venv/.tools ## Measure Kubewright beside controller-runtime, kube-rs and Kopf, and the embedded server beside the real one. BENCH_ARGS=--quick
+bench: .venv/.tools ## Compare Kubewright with controller-runtime, kube-rs and Kopf, and the embedded server with the real one. BENCH_ARGS=--quick
 	@status=0; $(BIN)/python -m benchmarks $(BENCH_ARGS) || status=$$?; $(BIN)/python -m tools.pictures; exit $$status
 
 .venv/.docs: .venv/.installed

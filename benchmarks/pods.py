@@ -180,7 +180,7 @@ def _base64(text: str) -> str:
 
 
 def _pod(identity: Identity) -> JSONObject:
-    """The first Pod of a workload, with the status that its node would report."""
+    """Return the first Pod of a workload, with the status that its node would report."""
     chance = random.Random(identity.name)
 
     def word() -> str:

@@ -139,7 +139,7 @@ class ProcessFailed(NotMeasured):
 
 
 def _cpu_clock(pid: int) -> int:
-    """The clock of a process' CPU time, as clock_getcpuclockid(3) makes it."""
+    """Return the clock of a process' CPU time, as clock_getcpuclockid(3) makes it."""
     return ~pid << 3 | 2
 
 

@@ -1,4 +1,4 @@
-"""What a run of the tests makes once, though several workers need it."""
+"""Resources that several workers of a test run share and one worker creates."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 GO_BUILD = "go-build"
-"""Only one worker at a time builds Go programs: what one has compiled the next finds in Go's cache."""
+"""Only one worker at a time builds Go programs, so that the next finds compiled packages in Go's cache."""
 
 
 def run_folder(factory: pytest.TempPathFactory) -> Path:
-    """The temporary folder of the whole run, which all its workers share."""
+    """Return the temporary folder of the whole run, which all its workers share."""
     own = factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @contextmanager
 def alone(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
-    """No other worker of the run is in a block of that name. Yields a file that these blocks share, for notes."""
+    """Exclude other workers of the run from blocks of that name. Yields a file that these blocks share, for notes."""
     notes = run_folder(factory) / f"{name}.lock"
     with notes.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -33,7 +33,7 @@ def alone(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
 def made_once(factory: pytest.TempPathFactory, name: str) -> Iterator[tuple[Path, bool]]:
     """A folder of the run, and whether an earlier worker has already filled it.
 
-    The other workers wait until the block ends. If it raises, the next worker starts with an empty folder of its own.
+    The other workers wait until the block ends. If it raises, the next worker starts with a new empty folder.
     """
     with alone(factory, name) as notes:
         made = notes.read_text()

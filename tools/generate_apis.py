@@ -155,7 +155,7 @@ class Generator:
         return None
 
     def _has_empty(self, target: str) -> bool:
-        """Whether a struct has no required fields."""
+        """Return whether a struct has no required fields."""
         schema = self._schemas[target]
         required = must_be_given(target, schema)
         properties = schema.get("properties", {})
@@ -238,7 +238,7 @@ def reference(schema: dict[str, Any]) -> str | None:
 
 
 def by_value(wire: str, schema: dict[str, Any]) -> bool:
-    """Whether a field is never None, because Go stores its struct by value."""
+    """Return whether a field is never None, because Go stores its struct by value."""
     return schema.get("default") == {} and wire in ("metadata", "spec", "status")
 
 

@@ -33,7 +33,7 @@ Project: TypeAlias = dict[str, Any]
 
 
 def requirements(root: Path) -> list[str]:
-    """All requirements of the repository on other projects, sorted."""
+    """Return all requirements of the repository on other projects, sorted."""
     files = [root / "pyproject.toml", *sorted(root.glob("packages/*/pyproject.toml"))]
     found = {each for file in files for each in _named(tomllib.loads(file.read_text()))}
     return sorted(each for each in found if not name_of(each).startswith(OWN))
@@ -50,13 +50,13 @@ def _named(document: Project) -> Iterator[str]:
 
 
 def name_of(requirement: str) -> str:
-    """The normalized name of the project that a requirement, or a line of the lock, is about."""
+    """Return the normalized name of the project that a requirement, or a line of the lock, is about."""
     match = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", requirement)
     return re.sub(r"[-_.]+", "-", match[0]).lower() if match else ""
 
 
 def missing(wanted: Iterable[str], lock: str) -> list[str]:
-    """The requirements whose project has no version in the lock."""
+    """Return the requirements whose project has no version in the lock."""
     locked = {name_of(line) for line in lock.splitlines() if "==" in line}
     return [each for each in wanted if name_of(each) not in locked]
 

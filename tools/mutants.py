@@ -98,7 +98,7 @@ class Mutant:
 
 
 def mutants_of(source: bytes, path: Path) -> list[Mutant]:
-    """Every mutant of a module, in the order of its lines."""
+    """Return every mutant of a module, in the order of its lines."""
     finder = _Finder(source, path)
     finder.visit(ast.parse(source))
     return sorted(finder.found, key=lambda each: (each.start, each.end, each.change))
@@ -289,7 +289,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _is_logged(node: ast.expr) -> bool:
-    """Whether a statement only logs."""
+    """Return whether a statement only logs."""
     call = node.value if isinstance(node, ast.Await) else node
     names = ast.unparse(call.func).split(".") if isinstance(call, ast.Call) else []
     return any(name in _LOGGERS for name in names)
@@ -301,7 +301,7 @@ def _short(node: ast.AST) -> str:
 
 
 def sample(root: Path, areas: Mapping[str, Area], count: int, seed: int) -> list[tuple[str, Mutant]]:
-    """A random sample: the areas take turns. The same seed and code return the same sample."""
+    """Return a random sample: the areas take turns. The same seed and code return the same sample."""
     chosen: list[tuple[str, Mutant]] = []
     shuffled = {name: _shuffled(root, area, f"{seed} {name}") for name, area in areas.items()}
     while len(chosen) < count and any(shuffled.values()):

@@ -136,7 +136,7 @@ def _python(source: str) -> Iterator[Text]:
 
 
 def _is_string(token: tokenize.TokenInfo) -> bool:
-    """Whether a token is a string, or from Python 3.12 on the literal part of a formatted string."""
+    """Return whether a token is a string, or from Python 3.12 on the literal part of a formatted string."""
     return token.type == tokenize.STRING or tokenize.tok_name[token.type] == "FSTRING_MIDDLE"
 
 

@@ -47,7 +47,7 @@ class Distribution:
 
 
 def distributions(root: Path) -> list[Distribution]:
-    """The distributions of a repository. Raises ReleaseError when there are none."""
+    """Return the distributions of a repository. Raises ReleaseError when there are none."""
     found = [_distribution(file) for file in sorted(root.glob("packages/*/pyproject.toml"))]
     if not found:
         raise ReleaseError("packages/*/pyproject.toml: no distribution found; run this in the repository")
@@ -91,7 +91,7 @@ def check_versions(found: Sequence[Distribution], version: str) -> None:
 
 
 def changes(changelog: str, version: str) -> str:
-    """The changelog's section for a version. Raises ReleaseError when it is missing or not the newest."""
+    """Return the changelog's section for a version. Raises ReleaseError when it is missing or not the newest."""
     sections = {_title(each): each.partition("\n")[2].strip() for each in re.split(r"^## ", changelog, flags=re.M)[1:]}
     if not sections.get(version):
         raise ReleaseError(
@@ -134,7 +134,7 @@ def check_files(found: Sequence[Distribution], files: Sequence[Path]) -> None:
 
 
 def _contents(file: Path) -> tuple[list[str], Message]:
-    """The names in a wheel or a source distribution, and its metadata."""
+    """Return the names in a wheel or a source distribution, and its metadata."""
     if file.suffix == ".whl":
         with zipfile.ZipFile(file) as wheel:
             names = wheel.namelist()

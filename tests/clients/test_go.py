@@ -1,5 +1,5 @@
 """Go's own libraries against the control plane: client-go's typed clients, informers, election and events, and a
-controller-runtime manager. The program is in `go/`; it is built here, and left out where there is no Go."""
+controller-runtime manager. The program is in `go/`. The tests build it, and are skipped without Go."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, built. Skips where its modules cannot be had."""
+    """Build the program. Skips if its modules are not available."""
     with alone(tmp_path_factory, GO_BUILD), made_once(tmp_path_factory, "clients") as (folder, is_built):
         path = folder / "clients"
         if not is_built:

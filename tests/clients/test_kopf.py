@@ -1,6 +1,6 @@
 """An operator written with Kopf and the official Python client, against `kubewright-controlplane`.
 
-Kopf is installed once per machine, into an environment of its own. The tests are skipped where it can't be installed.
+Kopf is installed once per machine, into an environment of its own. The tests are skipped if it cannot be installed.
 """
 
 from __future__ import annotations

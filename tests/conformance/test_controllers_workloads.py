@@ -355,7 +355,7 @@ async def test_an_orphan_that_appears_later_is_adopted(space: Space) -> None:
     await space.api.post(f"{space.core}/pods", pod)
 
     async def taken_in() -> bool:
-        """The Pod is adopted, and one of the two is surplus."""
+        """Return whether the Pod is adopted and the surplus Pod is deleted."""
         pods = await space.pods()
         return len(pods) == 1 and all("ownerReferences" in each["metadata"] for each in pods)
 

@@ -8,7 +8,7 @@ from conformance.rawapi import API
 
 
 async def a_pod(api: API, ns: str, *containers: str) -> str:
-    """The log path of a Pod that no scheduler handles."""
+    """Return the log path of a Pod that no scheduler handles."""
     spec = {
         "schedulerName": "nobody",
         "serviceAccountName": "default",

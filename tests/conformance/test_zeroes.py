@@ -124,7 +124,7 @@ async def test_an_applied_zero_conflicts_with_the_value_of_another_manager(api: 
     assert "hostNetwork" not in forced.expect(200).json["template"]["spec"]
 
 
-async def test_applying_empty_labels_keeps_those_of_others(api: API, ns: str) -> None:
+async def test_applying_empty_labels_keeps_labels_of_other_managers(api: API, ns: str) -> None:
     path = f"{ns}/podtemplates/p"
     await api.patch(f"{path}?fieldManager=one", template({"metadata": {"labels": {"a": "b"}}}), "apply")
     both = await api.patch(f"{path}?fieldManager=two", template({"metadata": {"labels": {}}}), "apply")

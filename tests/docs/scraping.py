@@ -1,4 +1,4 @@
-"""What a manager at work measures, as Prometheus gets it."""
+"""The metrics of a running manager, as Prometheus scrapes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def look(ctx: Context[ConfigMap]) -> None: ...
 
 
 async def scraped(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
-    """The names that a manager at work shows, each with its labels."""
+    """Return the names of a running manager's metrics, with their labels."""
     manager = Manager(
         [look],
         config=cluster.config,

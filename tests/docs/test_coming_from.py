@@ -50,7 +50,7 @@ def ours(page: str, folder: Path) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def go_operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The operator of the page, built. Skips where there is no Go, or its modules cannot be had."""
+    """Build the operator of the page. Skips without Go, or if its modules are not available."""
     if shutil.which("go") is None:
         pytest.skip("Go was not found")
     folder = tmp_path_factory.mktemp("kubebuilder")
@@ -75,7 +75,7 @@ def go_operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kopf_operator(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
-    """The command that runs the operator of the page. Skips where Kopf cannot be had."""
+    """The command that runs the operator of the page. Skips if Kopf is not available."""
     peers = build([KOPF])
     if not peers:
         pytest.skip("Kopf cannot be had")
@@ -140,7 +140,7 @@ class World:
         return {each.metadata.uid for each in await self.client.list(Pod, namespace=self.namespace)}
 
     async def owners_of_fields(self) -> set[tuple[str, str]]:
-        """The cluster's own left out, which keep the status and the revision."""
+        """Return the managers of fields, except those of the cluster, which write the status and the revision."""
         entries = (await self.deployment()).metadata.managed_fields
         return {(each.manager, each.operation) for each in entries if each.manager != "kube-controller-manager"}
 

@@ -32,7 +32,7 @@ async def test_every_metric_and_label_of_the_dashboard_exists(cluster: Cluster, 
         names = _METRIC.findall(query)
         assert names, query
         for name in names:
-            assert name in shown, f"{name} is asked for and not measured: {query}"
+            assert name in shown, f"{name} is queried and not measured: {query}"
             grouped = {each.strip() for group in _LABELS.findall(query) for each in group.split(",")}
             assert grouped - OF_PROMETHEUS <= shown[name], query
 

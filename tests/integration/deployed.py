@@ -1,4 +1,4 @@
-"""A project to deploy: an operator of Gadgets, which it finishes with a finalizer."""
+"""A project to deploy: an operator of Gadgets, with a finalizer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ if __name__ == "__main__":
 
 
 class Project:
-    """A project in a folder, with names that no other has."""
+    """A project in a folder, with unique names."""
 
     def __init__(self, folder: Path) -> None:
         word = secrets.token_hex(3)
@@ -69,7 +69,7 @@ class Project:
         self.write()
 
     def set(self, *settings: str) -> None:
-        """Write pyproject.toml, with these settings beside the usual ones."""
+        """Write pyproject.toml, with these settings in addition to the usual ones."""
         lines = [
             "[project]",
             f'name = "{self.name}"',
@@ -90,7 +90,7 @@ class Project:
         (self.folder / "gadgets.py").write_text(before + program)
 
     def kind(self) -> type[CustomResource]:
-        """The kind of this project."""
+        """Return the kind of this project."""
 
         class Spec(Model):
             text: str = ""
@@ -105,5 +105,5 @@ class Project:
         await client.create(kind(metadata=ObjectMeta(name=name, namespace=namespace)))
 
     async def text(self, client: Client, namespace: str, name: str = "one") -> str:
-        """What the operator made of the Gadget."""
+        """Return the text that the operator wrote for the Gadget."""
         return (await client.get(ConfigMap, name, namespace=namespace)).data["text"]

@@ -1,4 +1,4 @@
-"""Virtual environments that have what a user installs, and nothing of this checkout."""
+"""Virtual environments with the packages that a user installs, without this checkout."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
 class NoIndex(Exception):
-    """No package index can be reached."""
+    """No package index is available."""
 
 
 class Installed:
-    """A virtual environment with Kubewright's wheels and further requirements, below many others.
+    """A virtual environment with Kubewright's wheels and further requirements, the base of other environments.
 
-    Each of the others has programs and packages of its own, and finds the rest here.
+    Each of the others has its own programs and packages, and imports the rest from here.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def make(self, requirements: Collection[str]) -> None:
-        """Raises NoIndex where the requirements can't be had."""
+        """Raises NoIndex if the requirements are not available."""
         wheels = self._folder / "wheels"
         try:
             _run(sys.executable, *PIP, "download", "--no-deps", "--dest", wheels, "hatchling")
@@ -39,7 +39,7 @@ class Installed:
         _run(*pip, "install", "--no-compile", "--find-links", wheels, *wheels.glob("kubewright*"), *requirements)
 
     def below(self, folder: Path) -> None:
-        """Make a virtual environment in `folder` that has all that is installed here."""
+        """Create a virtual environment in `folder` that also has the packages of this environment."""
         _run(base_python(), "-m", "venv", "--without-pip", folder)
         (packages(folder) / "below.pth").write_text(f"{packages(self._folder)}\n")
         for program in (self._folder / "bin").iterdir():
@@ -50,12 +50,12 @@ class Installed:
 
 
 def packages(folder: Path) -> Path:
-    """Where a virtual environment has its packages."""
+    """Return the package folder of a virtual environment."""
     return next(folder.glob("lib/python*/site-packages"))
 
 
 def base_python() -> Path:
-    """The Python that this environment was made with."""
+    """Return the Python that this environment was made with."""
     return Path(sys.base_prefix, "bin", "python3")
 
 
@@ -64,7 +64,7 @@ def _run(*command: str | Path) -> None:
 
 
 def _set_interpreter(program: Path, before: Path, after: Path) -> None:
-    """Have a script run in another virtual environment. Leaves other programs as they are."""
+    """Change a script to run in another virtual environment. Other programs are not changed."""
     content = program.read_bytes()
     if content.startswith(f"#!{before}/".encode()):
         program.write_bytes(content.replace(str(before).encode(), str(after).encode(), 1))

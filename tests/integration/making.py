@@ -1,4 +1,4 @@
-"""What a project's Makefile does."""
+"""Runs the targets of a project's Makefile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def make(target: str, folder: Path, *arguments: str, **variables: str) -> str:
-    """What `make` says, by default in the environment that these tests run in. It has to succeed."""
+    """Return the output of `make`, by default in the environment of these tests. It must succeed."""
     not_its_own = ("KUBE", "PYTHON", "MAKE", "TARGET", "MYPY")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(not_its_own)}
     environment.pop("VIRTUAL_ENV", None)
@@ -27,6 +27,6 @@ def make(target: str, folder: Path, *arguments: str, **variables: str) -> str:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """All but caches."""
+    """Return the files of a project without caches."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return {str(path): (folder / path).read_bytes() for path in paths if "cache" not in str(path)}

@@ -102,7 +102,7 @@ async def tokens(folder: Path) -> AsyncIterator[tuple[dict[str, object], TokenSe
 
 
 class TokenServer:
-    """Issues tokens: for pulling to everybody, for pushing to clients that send the password."""
+    """Issues tokens: for pulling to all clients, for pushing to clients that send the password."""
 
     def __init__(self) -> None:
         self.scopes: list[str] = []

@@ -37,7 +37,7 @@ def failure(*arguments: object, folder: Path = EXAMPLE, kubeconfig: Path | None 
 
 
 async def run_aside(*arguments: object, kubeconfig: Path | None = None) -> tuple[int, str]:
-    """The same while this event loop runs."""
+    """Run a command while this event loop continues."""
     return await asyncio.to_thread(run, *arguments, folder=EXAMPLE, kubeconfig=kubeconfig)
 
 

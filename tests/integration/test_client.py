@@ -131,7 +131,9 @@ async def test_apply_creates_takes_over_and_releases_fields(client: Client, name
     taken = await client.apply(config_map(namespace, a="9"), field_manager="two")
     assert taken.data == {"a": "9", "b": "2"}
     less = await client.apply(config_map(namespace, a="9"), field_manager="one")
-    assert less.data == {"a": "9"}, "what a manager no longer says goes, unless another says it"
+    assert less.data == {"a": "9"}, (
+        "a field that a manager no longer applies is removed, unless another manager applies it"
+    )
 
 
 async def test_an_apply_that_changes_nothing_leaves_the_version(client: Client, namespace: str) -> None:

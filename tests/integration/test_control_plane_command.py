@@ -27,7 +27,7 @@ DEPLOYMENT = {
 
 
 def run(*arguments: str, folder: Path) -> tuple[int, str]:
-    """Return the exit status and the output of a command that ends by itself."""
+    """Return the exit status and the output of a command that ends on its own."""
     done = subprocess.run(
         [CONTROL_PLANE, *arguments],
         cwd=folder,

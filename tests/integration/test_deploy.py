@@ -1,4 +1,4 @@
-"""Operators deployed, looked at and undeployed, by the command line."""
+"""Operators are deployed, inspected and undeployed by the command line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Deployed:
         self._kubeconfig = cluster.kubeconfig()
 
     async def run(self, *arguments: str) -> tuple[int, str]:
-        """The exit status of a command, and its output."""
+        """Return the exit status of a command, and its output."""
         return await asyncio.to_thread(run, *arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
 
     async def good(self, *arguments: str) -> str:
@@ -66,7 +66,7 @@ class Deployed:
         return said
 
     async def interrupted(self, *arguments: str, when: str) -> str:
-        """The output of a command that is interrupted as soon as it has printed `when`."""
+        """Return the output of a command that is interrupted as soon as it has printed `when`."""
         process = await asyncio.create_subprocess_exec(
             COMMAND, *arguments, cwd=self.project.folder, env=environment(self._kubeconfig),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -95,7 +95,7 @@ class Deployed:
         return [each for each in found if each.metadata.deletion_timestamp is None]
 
     async def process(self) -> int:
-        """The process of the manager."""
+        """Return the process of the manager."""
         (pod,) = await self.pods()
         events = await self.client.list(Event, namespace=self.project.namespace)
         started = [each for each in events if each.reason == "Started" and each.involved_object.uid == pod.metadata.uid]
@@ -218,7 +218,7 @@ async def test_a_failing_manager_is_reported_with_its_last_lines(deployed: Deplo
 
 
 @pytest.mark.usefixtures("processes")
-async def test_an_interrupted_deploy_says_what_is_done(deployed: Deployed) -> None:
+async def test_an_interrupted_deploy_reports_its_completed_steps(deployed: Deployed) -> None:
     sleeps_in_a_pod = "import os, time\nif 'POD' in os.environ: time.sleep(1000)\n"
     deployed.project.set('env = { POD = "yes" }')
     deployed.project.write(before=sleeps_in_a_pod)
@@ -227,7 +227,7 @@ async def test_an_interrupted_deploy_says_what_is_done(deployed: Deployed) -> No
     assert "created" not in await deployed.good("deploy", "--no-wait")
 
 
-async def test_an_interrupted_undeploy_says_what_remains(deployed: Deployed, namespace: str) -> None:
+async def test_an_interrupted_undeploy_reports_the_remaining_objects(deployed: Deployed, namespace: str) -> None:
     project, client = deployed.project, deployed.client
     await deployed.good("deploy", "--no-wait")
     kind = project.kind()
@@ -337,14 +337,14 @@ async def test_commands_without_a_deployment_say_so(deployed: Deployed) -> None:
 
 
 async def test_a_deployment_is_ready_on_any_control_plane(deployed: Deployed, kubewright_target: str) -> None:
-    """All of it is accepted with strict validation, and a rollout is seen to its end."""
+    """All manifests pass strict validation, and the command waits for the rollout."""
     if kubewright_target == "kubeconfig":
         pytest.skip("there is no image to pull")
     await deployed.good("deploy")
     assert all(is_ready(each) for each in await deployed.pods())
 
 
-async def test_uninstall_asks_for_objects_of_a_version_that_the_program_no_longer_has(
+async def test_uninstall_asks_about_objects_of_a_version_that_the_program_lacks(
     deployed: Deployed, namespace: str
 ) -> None:
     project, client = deployed.project, deployed.client
@@ -456,10 +456,10 @@ async def test_a_deploy_replaces_pods_that_failed_before(deployed: Deployed, tmp
     assert "runs in namespace" in await deployed.good("deploy")
 
 
-async def test_a_deploy_that_is_forbidden_half_way_says_what_is_done(
+async def test_a_deploy_that_is_forbidden_half_way_reports_its_completed_steps(
     deployed: Deployed, cluster: Cluster, namespace: str
 ) -> None:
-    """The account may apply the Namespace and the CRD, and nothing after them."""
+    """The account may apply the Namespace and the CRD, and no later object."""
     rules = [
         PolicyRule(api_groups=[""], resources=["namespaces"], verbs=["*"]),
         PolicyRule(api_groups=["apiextensions.k8s.io"], resources=["customresourcedefinitions"], verbs=["*"]),

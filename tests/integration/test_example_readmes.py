@@ -1,6 +1,6 @@
 """The READMEs of the examples: their commands, run in a copy of the folder, print the output on the page.
 
-`make transcripts` writes down what they say. CONTRIBUTING.md says how such a page is written.
+`make transcripts` records their output. CONTRIBUTING.md describes the format of such a page.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ READMES = sorted(ROOT.glob("examples/*/README.md"))
 @pytest.mark.skipif(KUBECTL is None, reason="needs kubectl: `make controlplane` builds it")
 def test_the_commands_print_the_output_of_the_page(readme: Path) -> None:
     written = readme.read_text()
-    assert "```console\n" in written, "a README shows how to see the example work"
+    assert "```console\n" in written, "a README shows how to run the example"
     if "curl -" in written and shutil.which("curl") is None:
         pytest.skip("needs curl")
     said = replay(readme)
-    assert said == written, f"`make transcripts` writes down what is said now:\n{difference(written, said)}"
+    assert said == written, f"`make transcripts` records the current output:\n{difference(written, said)}"

@@ -1,7 +1,7 @@
-"""Each example alone: its folder is copied out of this repository and installed, as a user does who starts from it.
+"""Each example alone: its folder is copied out of this repository and installed, as by a user who starts from it.
 
-Its environment has Kubewright's wheel and what its own pyproject.toml names, and nothing else. `make lint` and
-`make test` are its own, so this is where `make test` of this repository runs the examples' tests.
+Its environment has only Kubewright's wheel and the requirements in its pyproject.toml. Each example has its own
+`make lint` and `make test`, so `make test` of this repository runs the examples' tests here.
 
 What every example names is installed once. `make test-long` installs everything for each example, and runs its tests
 with a thousand objects, too.
@@ -24,14 +24,14 @@ from once import made_once
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(project.parent for project in ROOT.glob("examples/*/pyproject.toml"))
 FEWER = "-k 'not thousand'"
-"""Leaves out the tests with a thousand objects."""
+"""Excludes the tests with a thousand objects."""
 each_example = pytest.mark.parametrize(
     "example", [pytest.param(each, id=each.name, marks=on_its_node_port(each / "README.md")) for each in EXAMPLES]
 )
 
 
 def requirements(example: Path) -> set[str]:
-    """What an example and its tests need, as its pyproject.toml names it."""
+    """Return the requirements of an example and its tests, from its pyproject.toml."""
     project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
     return {*project["dependencies"], *project["optional-dependencies"]["dev"]}
 
@@ -93,5 +93,5 @@ def copied(example: Path, folder: Path) -> Path:
 
 
 def without_tools(path: str) -> str:
-    """The PATH without this environment: a Makefile would take its tools from there."""
+    """Return the PATH without this environment, so that a Makefile does not use its tools."""
     return os.pathsep.join(each for each in path.split(os.pathsep) if not (Path(each) / "kubewright").exists())

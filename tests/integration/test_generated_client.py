@@ -1,4 +1,4 @@
-"""`kubewright generate client`: a package for the users of some kinds, used as they use it: without the operator."""
+"""`kubewright generate client`: a package for the users of some kinds, used without the operator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def generate(*arguments: str | Path, folder: Path = FULL, kubeconfig: Path | Non
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The client of the golden project, made from its classes."""
+    """The client of the golden project, generated from its classes."""
     folder = tmp_path_factory.mktemp("package") / "fleet-client"
     generate("--output", folder)
     return folder
@@ -88,7 +88,7 @@ ERRORS = 6
         pytest.param(["pyright", "--pythonpath", sys.executable], id="pyright"),
     ],
 )
-def test_strict_checkers_accept_the_package_and_find_what_is_wrong_in_its_use(
+def test_strict_type_checkers_accept_the_package_and_find_wrong_uses(
     package: Path, tmp_path: Path, checker: list[str]
 ) -> None:
     folder = tmp_path / "uses"
@@ -119,7 +119,7 @@ def test_the_linter_of_a_fresh_project_accepts_the_package(package: Path) -> Non
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_is_there_stays_and_what_is_not_needed_goes(package: Path, tmp_path: Path) -> None:
+def test_existing_files_stay_and_unused_modules_are_removed(package: Path, tmp_path: Path) -> None:
     folder = tmp_path / "fleet-client"
     generate("--output", folder, "--kinds", "Harbour")
     assert "class Ship(" not in (folder / "src/fleet_client/fleet_v1.py").read_text()
@@ -137,7 +137,7 @@ def test_crds_of_others_make_a_package_too(tmp_path: Path) -> None:
     assert 'name = "shop-client"' in (tmp_path / "shop-client/pyproject.toml").read_text()
 
 
-def test_mistakes_are_told(tmp_path: Path) -> None:
+def test_mistakes_are_reported(tmp_path: Path) -> None:
     assert refused("--output", tmp_path, "--name", "x", "--kinds", "Shipp").endswith(
         "there is no kind Shipp; did you mean Ship?"
     )
@@ -202,7 +202,7 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
-async def test_a_program_uses_a_cluster_by_it_and_imports_no_operator(
+async def test_a_program_uses_the_generated_client_without_importing_the_operator(
     cluster: Cluster, namespace: str, package: Path, tmp_path: Path
 ) -> None:
     for path in sorted((FULL / "config/crd/bases").iterdir()):

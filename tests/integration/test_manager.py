@@ -180,7 +180,7 @@ async def test_the_lease_is_released_after_the_last_reconcile_and_the_standby_ta
             await first.says("Half done")
             first.signal(signal.SIGTERM)
             released = await next_holder(cluster, lease)
-            assert not released.spec.holder_identity, "it was given back, and did not have to run out"
+            assert not released.spec.holder_identity, "the Lease was released and did not have to expire"
             found = await cluster.client.list(ConfigMap, namespace=namespace)
             versions = [version_of(each) for each in found if "color" in each.data]
             assert len(versions) == 3

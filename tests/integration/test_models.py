@@ -76,7 +76,7 @@ async def test_modules_from_a_file_are_up_to_date_with_the_cluster(cluster: Clus
     assert await checked.wait() == 0
 
 
-async def test_a_cluster_takes_the_crds_of_the_classes(cluster: Cluster) -> None:
+async def test_a_cluster_accepts_the_crds_of_the_classes(cluster: Cluster) -> None:
     await installed(cluster)
     current, old = load(GOLDEN / "shop_example_com_v1.py"), load(GOLDEN / "shop_example_com_v1alpha1.py")
     for classes in ((current.Basket, old.Basket), (current.Person,)):

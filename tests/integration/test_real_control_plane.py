@@ -33,7 +33,7 @@ async def test_pods_go_to_the_nodes_that_there_are_however_slow_the_scheduler_is
         await cluster.close()
 
 
-async def test_a_slow_node_does_not_delete_the_pod_that_has_the_name_of_one_that_was_deleted(
+async def test_a_slow_node_does_not_delete_a_recreated_pod(
     kubewright_target: str,
 ) -> None:
     if kubewright_target != "real":

@@ -99,7 +99,7 @@ async def reason(client: Client) -> str:
     return str(conditions[0]["reason"])
 
 
-async def test_an_embedded_control_plane_comes_and_goes_with_the_operator(project: Path) -> None:
+async def test_an_embedded_control_plane_starts_and_stops_with_the_operator(project: Path) -> None:
     before = sorted(path for path in project.iterdir())
     async with run(project, "--embedded") as running:
         await running.says('"Controllers started"')
@@ -122,7 +122,7 @@ async def test_the_operator_stops_when_the_terminal_is_closed(project: Path) -> 
         assert not (project / ".kubewright").exists()
 
 
-async def test_pods_have_stand_ins_where_they_are_asked_for(project: Path) -> None:
+async def test_pods_have_stand_ins_if_requested(project: Path) -> None:
     shell = Container(name="sh", image="busybox", command=["sh", "-c", "echo it runs"])
     pod = Pod(
         metadata=ObjectMeta(name="shell", namespace="default"),
@@ -141,7 +141,7 @@ async def test_pods_have_stand_ins_where_they_are_asked_for(project: Path) -> No
         await client.close()
 
 
-async def test_stand_ins_are_for_a_control_plane_of_its_own(project: Path) -> None:
+async def test_stand_ins_require_an_embedded_control_plane(project: Path) -> None:
     async with run(project, "--stand-ins") as running:
         assert await running.ended() == 2
     assert "--stand-ins needs --embedded: it is about the Pods of the embedded control plane" in running.said

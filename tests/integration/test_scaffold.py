@@ -1,4 +1,4 @@
-"""A project as `kubewright init` and `create` write it: nothing has to be edited before it works."""
+"""A project from `kubewright init` and `create` works without an edit."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TARGETS = (
     "help", "manifests", "generate", "fmt", "vet", "test", "test-e2e", "lint", "lint-fix", "build", "run",
     "docker-build", "docker-push", "docker-buildx", "build-installer", "install", "uninstall", "deploy", "undeploy",
 )  # fmt: skip
-"""Kubebuilder's, but for those that fetch tools and set up Kind."""
+"""Kubebuilder's targets, except those that fetch tools and set up Kind."""
 
 
-def test_the_golden_projects_are_what_the_commands_write() -> None:
+def test_the_golden_projects_are_up_to_date() -> None:
     command = [sys.executable, ROOT / "tools/golden_projects.py", "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -49,7 +49,7 @@ def test_a_fresh_project_passes_its_own_checks_and_tests_and_they_change_nothing
 def test_a_fresh_project_is_deployed_and_works(form: str, tmp_path: Path) -> None:
     project = tmp_path / form
     shutil.copytree(PROJECTS / form, project)
-    assert "1 passed" in make("test-e2e", project, "--assume-old=vet")  # the test above has seen its types
+    assert "1 passed" in make("test-e2e", project, "--assume-old=vet")  # the test above checks its types
 
 
 def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_make_finds_the_environment_that_is_active_or_there_or_on_the_path(tmp_p
     assert f"{tools}/bin/kubewright generate" in used(PATH="/usr/bin:/bin", VIRTUAL_ENV=str(tools))
 
 
-def test_its_makefile_has_the_targets_of_kubebuilder(tmp_path: Path) -> None:
+def test_the_makefile_has_the_targets_of_kubebuilder(tmp_path: Path) -> None:
     shutil.copytree(PROJECTS / "minimal", tmp_path, dirs_exist_ok=True)
     shown = make("help", tmp_path)
     assert [target for target in TARGETS if f"  {target} " not in shown] == []

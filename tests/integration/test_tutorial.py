@@ -1,6 +1,6 @@
-"""The tutorial, from an empty folder to an operator that is deployed and gone again: what it shows is what happens.
+"""The tutorial, from an empty folder to a deployed and removed operator: its commands print the output on the page.
 
-`make transcripts` writes down what its commands say.
+`make transcripts` records their output.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ EXAMPLE = ROOT / "examples/webserver-operator"
 @pytest.mark.skipif(KUBECTL is None, reason="needs kubectl: `make controlplane` builds it")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 @pytest.mark.xdist_group("node port 30010")
-def test_its_commands_say_what_it_shows() -> None:
+def test_the_commands_of_the_tutorial_print_what_it_shows() -> None:
     written = PAGE.read_text()
     said = replay(PAGE)
-    assert said == written, f"`make transcripts` writes down what is said now:\n{difference(written, said)}"
+    assert said == written, f"`make transcripts` records the current output:\n{difference(written, said)}"
 
 
 def test_it_ends_with_the_program_of_the_example() -> None:

@@ -1,4 +1,4 @@
-"""Declared types with a control plane: the CRD is enforced, and values are read as they were written."""
+"""Declared types with a control plane: the CRD is enforced, and values survive a round trip."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -85,7 +85,7 @@ def everything(namespace: str, **fields: Any) -> Everything:
     return Everything(metadata=ObjectMeta(name="one", namespace=namespace), spec=spec)
 
 
-async def test_a_value_of_each_type_is_read_as_it_was_written(client: Client, namespace: str) -> None:
+async def test_a_value_of_each_type_survives_a_round_trip(client: Client, namespace: str) -> None:
     container = Container(name="web", image="nginx", ports=[ContainerPort(container_port=80, protocol="TCP")])
     written = everything(
         namespace,

@@ -1,4 +1,4 @@
-"""The three wheels: what is in each of them, and what they depend on."""
+"""The content and the requirements of the three wheels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def metadata(wheel: ZipFile) -> Message:
 
 
 def requirements(wheel: ZipFile) -> list[str]:
-    """What the wheel needs without extras."""
+    """Return what the wheel needs without extras."""
     return [each for each in metadata(wheel).get_all("Requires-Dist", []) if "extra ==" not in each]
 
 

@@ -27,9 +27,9 @@ _HOP_BY_HOP = {"connection", "content-length", "host", "transfer-encoding"}
 class Gate:
     """Forwards requests to the API server of a config.
 
-    Those for which `answer` gives a response it answers itself. Those for which `loses` holds it passes on, but not
-    their answers; of the answers to those for which `cuts` holds it passes on a half. The answer to each takes `delay`
-    seconds more than it would, and what comes on a watch is `lag` seconds late.
+    If `answer` returns a response for a request, the request is not forwarded. If `loses` returns true, the request is
+    forwarded and its answer is dropped. If `cuts` returns true, only half of the answer is passed on. Every answer is
+    delayed by `delay` seconds, and watch events are delayed by `lag` seconds.
     """
 
     def __init__(self, config: Config, tls: SSLContext | None) -> None:
@@ -166,7 +166,7 @@ async def between(
 ) -> AsyncIterator[tuple[Config, Line, Gate]]:
     """Access to the same API server as the same user, through a line and a gate.
 
-    With `tls` the gate has that certificate, which those trust who trust `ca`.
+    With `tls`, the gate has that certificate, which clients with `ca` trust.
     """
     gate, line = Gate(config, tls), Line()
     port = await line.start(await gate.start())

@@ -48,7 +48,7 @@ class Gizmos:
         self.wanted.pop(name)
 
     async def damage(self, name: str) -> None:
-        with suppress(NotFound):  # it has not been made yet
+        with suppress(NotFound):  # it has not been created yet
             await self._client.delete(ConfigMap, f"{name}-0", namespace=self.namespace)
 
     async def shake(self) -> None:
@@ -73,7 +73,7 @@ class Gizmos:
             before = gate.writes
             await self.touch()
             await asyncio.sleep(QUIET)
-            assert gate.writes == before, f"{gate.writes - before} writes of what is as it should be"
+            assert gate.writes == before, f"{gate.writes - before} writes although all objects are up to date"
 
         await self.converge()
         await eventually(check)

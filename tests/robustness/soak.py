@@ -1,9 +1,9 @@
 """Hours of churn, and the memory of the processes: `make soak HOURS=3`.
 
-An embedded control plane and two operators, each a process of its own. Gizmos come, change and go, under names that
-none had before; WebServers, with their Deployments and Pods, are created, changed, damaged and deleted. Once a minute a
-line says how much memory each process has. In the end the last quarter of the time is held against the second: a
-process that has grown by more than a tenth ends this one with status 1. For Linux.
+An embedded control plane and two operators, each a process of its own. Gizmos are created, changed and deleted, with
+new names; WebServers, with their Deployments and Pods, are created, changed, damaged and deleted. Once a minute a line
+says how much memory each process has. In the end the last quarter of the time is held against the second: a process
+that has grown by more than a tenth ends this one with status 1. For Linux.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Memory:
         return "  ".join(f"{name} {samples[-1]:.1f} MB" for name, samples in self._samples.items())
 
     def grown(self) -> dict[str, float]:
-        """The ratio of memory in the last quarter to the second quarter, by name."""
+        """Return the ratio of memory in the last quarter to the second quarter, by name."""
         found: dict[str, float] = {}
         for name, samples in self._samples.items():
             quarter = max(1, len(samples) // 4)
@@ -65,7 +65,7 @@ def resident(pid: int) -> float:
 
 
 async def soak(seconds: float, folder: Path) -> bool:
-    """Whether memory stayed flat."""
+    """Return whether memory stayed flat."""
     async with AsyncExitStack() as stack:
         server = stack.enter_context(up(folder, "--port", 0))
         cluster = Cluster(Config.from_kubeconfig(server.kubeconfig), folder)

@@ -104,15 +104,15 @@ async def silent(line: Line, gate: Gate) -> AsyncIterator[None]:
 @pytest.mark.parametrize(
     ("fault", "most"),
     [
-        # Two kinds are watched; each may try at once, and then after half a second, a second, two.
+        # Two kinds are watched. Each watch retries at once, and then after half a second, one second and two seconds.
         (unavailable, 2 * 10),
         (broken, 2 * 10),
         # Retry-After makes a watch wait for a second each time.
         (too_busy, 2 * 10),
-        # A reconcile is tried again after 5 ms, then twice as long each time: ten times in two seconds.
+        # A reconcile is retried after 5 ms, then after twice as long each time: ten times in two seconds.
         (read_only, OBJECTS * 2 * 10),
         (conflicting, OBJECTS * 2 * 10),
-        # A read is tried four times before it is given up.
+        # A read is tried four times before it fails.
         (reset, 2 * 10 * 4),
         (half_written, 2 * 10 * 4),
         (silent, OBJECTS),

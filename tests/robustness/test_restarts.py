@@ -28,7 +28,7 @@ async def test_an_operator_continues_after_its_api_server_is_killed_and_restarte
     kubeconfig = tmp_path / "operator.kubeconfig"
     with ExitStack() as stack:
         server = stack.enter_context(up(tmp_path, *arguments))
-        server.kubeconfig.rename(kubeconfig)  # its certificate is as good for the servers that follow
+        server.kubeconfig.rename(kubeconfig)  # its certificate is also valid for the restarted servers
         client = Client(Config.from_kubeconfig(kubeconfig))
         await client.apply(DEFINITION)
         await eventually(client.list, Gizmo)
@@ -66,7 +66,7 @@ async def test_an_operator_continues_after_a_real_api_server_is_killed_and_resta
             await gizmos.populate()
             line.go_down()
             await gizmos.shake()
-            await control_plane.restart_api_server()  # it remembers no changes from before
+            await control_plane.restart_api_server()  # it has no earlier changes
             line.come_up()
             await gizmos.rest(gate)
         assert "too old resource version" in caplog.text

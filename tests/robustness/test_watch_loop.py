@@ -95,7 +95,7 @@ async def followed(
 
 
 def resumes(request: Request) -> bool:
-    """Whether a request continues an earlier watch."""
+    """Return whether a request continues an earlier watch."""
     return "resourceVersion=" in request.query and "watch=true" in request.query
 
 

@@ -25,5 +25,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def clock() -> VirtualClock:
-    """The time of the test."""
+    """The virtual clock of the test."""
     return VirtualClock()

@@ -1,4 +1,4 @@
-"""An API server that the test plays: it takes each request, looks at it and answers it."""
+"""A scripted API server: the test receives each request, checks it and answers it."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Stream:
         self._chunks.put_nowait(chunk)
 
     def end(self) -> None:
-        """Close the stream, as a server does when its time is over."""
+        """Close the stream, as a server does at its timeout."""
         self._chunks.put_nowait(None)
 
     def reset(self) -> None:
-        """Lose the connection."""
+        """Break the connection."""
         self._chunks.put_nowait(ConnectionFailed("connection reset by peer"))
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -101,7 +101,7 @@ class Call:
         self.answer(document, status=code, headers={"retry-after": str(retry_after)} if retry_after else None)
 
     def lose(self) -> None:
-        """Refuse the connection."""
+        """Reject the connection."""
         self.answered.set_exception(ConnectionFailed("connection refused"))
 
     def stream(self) -> Stream:
@@ -111,7 +111,7 @@ class Call:
 
 
 class Server:
-    """A transport whose server is the test."""
+    """A transport whose requests the test answers."""
 
     def __init__(self) -> None:
         self._calls: asyncio.Queue[Call] = asyncio.Queue()
@@ -133,12 +133,12 @@ class Server:
 
     @property
     def idle(self) -> bool:
-        """Whether no request waits."""
+        """Whether no request waits for an answer."""
         return self._calls.empty()
 
 
 async def settle() -> None:
-    """Wait until every task waits. Time stands still."""
+    """Wait until every task waits. No time passes."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     await loop.settle()

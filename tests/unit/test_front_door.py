@@ -1,4 +1,4 @@
-"""What can be imported from `kubewright` itself."""
+"""The names that can be imported from `kubewright` itself."""
 
 from __future__ import annotations
 

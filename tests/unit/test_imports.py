@@ -1,4 +1,4 @@
-"""What an operator loads: no server, no command line, and no library that it has no use for."""
+"""The modules that an operator loads: no server, no command line, and no unused library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAVY = (
     "yaml", "bz2", "email", "hashlib", "http.client", "lzma", "multiprocessing", "shutil", "tempfile", "unittest",
     "urllib.request", "xml", "zipfile",
 )  # fmt: skip
-"""Loaded where they are needed: with the first scrape, the first kubeconfig, the event loop."""
+"""Modules that are loaded when needed: for the first scrape, the first kubeconfig, or the event loop."""
 
 OPERATOR = """
 from kubewright import Context, CustomResource, Manager, Model, controller, field
@@ -46,7 +46,7 @@ def test_an_operator_loads_no_heavy_library_before_it_needs_it() -> None:
     assert not within(loaded_by(OPERATOR), HEAVY)
 
 
-def test_an_operator_loads_the_built_in_kinds_that_it_names_and_what_these_stand_on() -> None:
+def test_an_operator_loads_only_the_built_in_kinds_that_it_names_and_their_dependencies() -> None:
     kinds = within(loaded_by(OPERATOR), ("kubewright.apis",))
     assert "kubewright.apis.apps.v1" in kinds
     assert not within(kinds, ("kubewright.apis.batch", "kubewright.apis.rbac", "kubewright.apis.storage"))
@@ -65,7 +65,7 @@ def test_importing_the_server_loads_nothing_of_the_client_side() -> None:
 
 
 def loaded_by(program: str) -> set[str]:
-    """The modules that a fresh interpreter has loaded after `program`, beyond those that it always loads."""
+    """Return the modules that a fresh interpreter has loaded after `program`, beyond those that it always loads."""
     return _modules_after(program) - _modules_after("pass")
 
 

@@ -103,7 +103,7 @@ def fingerprint() -> str:
 
 
 def check_go() -> None:
-    """Raise BuildError unless there is a Go that can build the modules."""
+    """Raise BuildError unless an installed Go can build the modules."""
     if shutil.which("go") is None:
         raise BuildError(
             "it needs Go 1.26 or newer; no `go` was found on the PATH. Install Go (https://go.dev/dl), then run this"
@@ -112,7 +112,7 @@ def check_go() -> None:
         )
     asked = go("env", "GOVERSION", module="kubernetes")
     if asked.returncode != 0:
-        raise BuildError(f"the Go on the PATH cannot build it ({asked.stderr.strip()}). Install Go 1.26 or newer.")
+        raise BuildError(f"the installed Go cannot build it ({asked.stderr.strip()}). Install Go 1.26 or newer.")
 
 
 def compile_into(directory: Path) -> None:

@@ -100,7 +100,7 @@ def read(path: Path) -> Results:
 
 
 def is_measured(chart: Chart, results: Results) -> bool:
-    """Whether every figure of a chart is in the results."""
+    """Return whether every figure of a chart is in the results."""
     return all(results.get(panel.section, {}).get(panel.figure) for panel in chart.panels)
 
 

@@ -133,7 +133,7 @@ class Drawing:
         self._parts: list[str] = []
 
     def svg(self) -> str:
-        """The document."""
+        """Return the document."""
         height, theme = _number(self.height), self.theme
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
@@ -255,7 +255,7 @@ class Drawing:
 
 
 def _path(points: Sequence[Point], radius: float = 7) -> str:
-    """A path with rounded corners, of horizontal and vertical lines."""
+    """Return a path with rounded corners, of horizontal and vertical lines."""
     parts = [f"M{_number(points[0][0])} {_number(points[0][1])}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         start = _towards(corner, before, radius)

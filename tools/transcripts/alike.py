@@ -31,7 +31,7 @@ _PROGRESS: Final = re.compile(r"\S.*\.\.\.$")
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two outputs are equal except for parts that differ each time.
+    """Return whether two outputs are equal except for parts that differ each time.
 
     Adjacent lines with random names are compared in any order, because commands sort by name. The width of table
     columns is ignored.

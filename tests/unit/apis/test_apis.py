@@ -62,7 +62,7 @@ def test_a_module_holds_the_kinds_of_its_group_version(module: str) -> None:
         assert (api.group.split(".")[0] or "core", api.version, api.kind) == (package, version, kind.__name__)
 
 
-def test_a_kind_knows_how_it_is_served() -> None:
+def test_a_kind_has_its_api_resource() -> None:
     assert Service.__api__ == APIResource(
         "",
         "v1",

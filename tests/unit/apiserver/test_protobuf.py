@@ -21,7 +21,7 @@ LEASE = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
 
 
 def recorded(name: str) -> tuple[bytes, dict[str, Any]]:
-    """An object as the real server sent it, in protobuf and JSON."""
+    """Return an object as the real server sent it, in protobuf and JSON."""
     return (GOLDEN / f"{name}.pb").read_bytes(), json.loads((GOLDEN / f"{name}.json").read_text())
 
 

@@ -1,4 +1,4 @@
-"""The programs that are measured: what they are built from, and what is said when they can't be."""
+"""Building the measured programs, and the messages if they cannot be built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_each_peers_version_is_pinned(peer: str) -> None:
     assert [part.isdigit() for part in pinned(peer).split(".")] == [True, True, True]
 
 
-def test_a_missing_tool_chain_is_one_line_and_the_rest_goes_on(
+def test_a_missing_toolchain_is_reported_in_one_line_and_the_rest_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -38,7 +38,7 @@ def test_a_build_that_fails_says_why_and_leaves_nothing_that_looks_whole(
     assert not list((tmp_path / "cache" / "kubewright" / "benchmarks").iterdir())
 
 
-def test_what_is_built_is_known_by_its_sources(tmp_path: Path) -> None:
+def test_a_build_is_identified_by_its_sources(tmp_path: Path) -> None:
     (tmp_path / "main.go").write_text("package main\n")
     first = fingerprint(tmp_path)
     (tmp_path / "__pycache__").mkdir()

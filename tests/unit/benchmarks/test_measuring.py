@@ -1,4 +1,4 @@
-"""What the benchmarks read: audit logs, answers of caches, the kernel's figures of a process."""
+"""The sources of figures: audit logs, answers of caches, and the kernel's process statistics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_requests_are_counted_when_answered_and_watches_when_they_begin() -> Non
     assert (requests.sent, requests.writes) == (2, 1)
 
 
-def test_asking_what_one_may_do_is_no_write() -> None:
+def test_access_reviews_do_not_count_as_writes() -> None:
     requests = counted(
         [
             audited("create", group="authorization.k8s.io"),
@@ -37,7 +37,7 @@ def test_asking_what_one_may_do_is_no_write() -> None:
     assert (requests.sent, requests.writes) == (3, 1)
 
 
-def test_an_audit_log_is_read_on_from_where_it_was_left_and_by_whole_lines(tmp_path: Path) -> None:
+def test_an_audit_log_is_read_incrementally_and_in_whole_lines(tmp_path: Path) -> None:
     log = AuditLog(tmp_path)
     file = tmp_path / "audit.log"
     file.write_bytes(audited("patch") + b"\n" + audited("patch")[:20])
@@ -56,7 +56,7 @@ def test_an_audit_log_is_read_on_from_where_it_was_left_and_by_whole_lines(tmp_p
         (2, {}, "a is None, on the server ['7', 'as it was']"),
     ],
 )
-def test_a_cache_is_right_when_number_and_samples_are_the_servers(
+def test_a_cache_is_correct_when_count_and_samples_match_the_server(
     count: int, pods: dict[str, list[str]], wrong: str
 ) -> None:
     assert difference(2, {"a": ["7", "as it was"]}, Answer(count, pods)) == wrong
@@ -78,7 +78,7 @@ def test_the_identity_of_a_pod_is_its_own_and_the_same_each_time() -> None:
     assert len({tuple(map(len, astuple(Identity.of(number)))) for number in range(1000)}) == 1
 
 
-async def test_a_process_that_runs_answers_and_its_cpu_and_memory_are_known(tmp_path: Path) -> None:
+async def test_the_cpu_and_memory_of_a_running_process_are_measured(tmp_path: Path) -> None:
     program = "import sys\nfor line in sys.stdin: sum(range(10**6)); print(line.upper(), end='', flush=True)"
     async with running((sys.executable, "-c", program), tmp_path / "log", answers=True) as echo:
         assert await echo.ask("first") == b"FIRST\n"
@@ -88,7 +88,7 @@ async def test_a_process_that_runs_answers_and_its_cpu_and_memory_are_known(tmp_
         assert echo.peak_rss >= echo.rss > 1_000_000
 
 
-async def test_a_process_that_ends_by_itself_ends_the_measurement_with_its_last_words(tmp_path: Path) -> None:
+async def test_a_process_that_exits_early_ends_the_measurement_with_its_last_output(tmp_path: Path) -> None:
     command = (sys.executable, "-c", "import sys; sys.exit('no API server')")
 
     async def ask() -> None:
@@ -108,7 +108,7 @@ import time:        20 |      12345 | kubewright.models
     assert import_times(told) == {"msgspec": 1.5, "kubewright.models": 0.02}
 
 
-async def test_the_operator_converges_on_the_canned_answers_that_the_sdk_alone_is_measured_with() -> None:
+async def test_the_operator_converges_on_the_canned_answers_of_the_sdk_measurement() -> None:
     costs = await reconciles.measure(objects=20, together=4)
     assert costs["created"] > 0
     assert costs["updated"] > 0

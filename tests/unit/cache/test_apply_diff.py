@@ -1,4 +1,4 @@
-"""Whether an apply would change anything, told from the live object."""
+"""Whether an apply would change anything, decided from the live object."""
 
 import copy
 from typing import Any
@@ -37,7 +37,7 @@ def desired() -> dict[str, Any]:
 
 
 def live() -> dict[str, Any]:
-    """What the API server makes of it: defaults filled in, status written by others."""
+    """Return the stored object, with the server's defaults and a status of other writers."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -124,11 +124,11 @@ def ours(obj: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def test_what_is_as_stated_and_ours_would_not_change() -> None:
+def test_an_object_that_has_the_applied_values_under_our_ownership_would_not_change() -> None:
     assert not would_change(desired(), live(), MANAGER)
 
 
-def test_nothing_is_touched_by_the_comparison() -> None:
+def test_the_comparison_does_not_modify_its_arguments() -> None:
     wanted, found = desired(), live()
     would_change(wanted, found, MANAGER)
     assert wanted == desired()
@@ -153,31 +153,31 @@ def test_a_field_that_is_missing_would_change() -> None:
     assert would_change(desired(), found, MANAGER)
 
 
-def test_a_field_that_someone_else_set_to_the_same_value_would_become_ours() -> None:
+def test_an_equal_value_of_another_manager_would_become_ours() -> None:
     found = live()
     del ours(found)["f:spec"]["f:replicas"]
     assert would_change(desired(), found, MANAGER)
 
 
-def test_a_field_that_is_stated_no_longer_would_be_removed() -> None:
+def test_a_field_that_is_no_longer_applied_would_be_removed() -> None:
     wanted = desired()
     del wanted["spec"]["replicas"]
     assert would_change(wanted, live(), MANAGER)
 
 
-def test_a_label_that_is_stated_no_longer_would_be_removed() -> None:
+def test_a_label_that_is_no_longer_applied_would_be_removed() -> None:
     found = live()
     ours(found)["f:metadata"]["f:labels"]["f:team"] = {}
     assert would_change(desired(), found, MANAGER)
 
 
-def test_an_item_that_is_stated_no_longer_would_be_removed() -> None:
+def test_an_item_that_is_no_longer_applied_would_be_removed() -> None:
     wanted = desired()
     wanted["spec"]["template"]["spec"]["containers"].pop()
     assert would_change(wanted, live(), MANAGER)
 
 
-def test_an_item_that_is_new_would_be_added() -> None:
+def test_a_new_item_would_be_added() -> None:
     wanted = desired()
     wanted["spec"]["template"]["spec"]["containers"].append({"name": "second", "image": "busybox"})
     assert would_change(wanted, live(), MANAGER)
@@ -189,13 +189,13 @@ def test_another_order_of_items_would_change() -> None:
     assert would_change(wanted, live(), MANAGER)
 
 
-def test_an_atomic_value_that_lost_a_part_would_change() -> None:
+def test_an_atomic_value_with_a_missing_part_would_change() -> None:
     found = live()
     found["spec"]["selector"]["matchLabels"]["extra"] = "x"
     assert would_change(desired(), found, MANAGER)
 
 
-def test_an_atomic_list_is_compared_whole() -> None:
+def test_an_atomic_list_is_compared_as_a_whole() -> None:
     found = live()
     found["spec"]["template"]["spec"]["containers"][1]["args"] = ["sleep", "3600", "now"]
     assert would_change(desired(), found, MANAGER)
@@ -210,7 +210,7 @@ def test_an_atomic_list_is_compared_whole() -> None:
         {"apiVersion": "apps/v1beta1"},
     ],
 )
-def test_what_another_owns_or_owned_otherwise_would_become_ours(change: dict[str, str]) -> None:
+def test_fields_of_other_managers_or_operations_would_become_ours(change: dict[str, str]) -> None:
     found = live()
     found["metadata"]["managedFields"][1].update(change)
     assert would_change(desired(), found, MANAGER)

@@ -1,4 +1,4 @@
-"""Reads come from the cache, and see what this process wrote."""
+"""Reads come from the cache and see the writes of this process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -31,7 +31,7 @@ def cached(client: Client, cache: Cache) -> CachedClient:
 
 
 async def filled(cache: Cache, server: Server, *documents: dict[str, Any], version: int = 10) -> Stream:
-    """Let the cache have these widgets; gives its watch."""
+    """Fill the cache with these widgets. Returns its watch."""
     cache.informer(Widget)
     await settle()
     stream = (await server.call()).stream()
@@ -41,7 +41,7 @@ async def filled(cache: Cache, server: Server, *documents: dict[str, Any], versi
 
 
 async def begun(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """A task that has got as far as it can."""
+    """Start a task, and let it run until it waits."""
     task = asyncio.ensure_future(coroutine)
     await settle()
     return task
@@ -130,7 +130,7 @@ async def test_a_cache_returns_an_object_or_none(server: Server, cache: Cache) -
     assert await cache.get_or_none(Widget, "b", namespace="d") is None
 
 
-async def test_a_cache_of_one_namespace_refuses_reads_of_another(server: Server, client: Client) -> None:
+async def test_a_cache_of_one_namespace_rejects_reads_of_another(server: Server, client: Client) -> None:
     cache = Cache(client, namespaces="d")
     cache.start()
     read = await begun(cache.list(Widget, namespace="d"))
@@ -143,7 +143,9 @@ async def test_a_cache_of_one_namespace_refuses_reads_of_another(server: Server,
     await cache.stop()
 
 
-async def test_a_kind_can_be_let_go_and_taken_up_again(server: Server, cache: Cache, cached: CachedClient) -> None:
+async def test_a_kind_can_be_removed_from_the_cache_and_added_again(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
     stream = await filled(cache, server, widget("a", 3))
     await cache.remove(Widget)
     assert stream.closed
@@ -154,12 +156,14 @@ async def test_a_kind_can_be_let_go_and_taken_up_again(server: Server, cache: Ca
     assert (await read).spec.size == 1
 
 
-async def test_a_cache_that_was_not_started_says_so(client: Client) -> None:
+async def test_reads_of_a_cache_that_was_not_started_are_rejected(client: Client) -> None:
     with pytest.raises(ConfigError, match="not started"):
         await Cache(client).get(Widget, "a", namespace="d")
 
 
-async def test_a_read_of_a_kind_that_cannot_be_listed_says_why_at_once(server: Server, client: Client) -> None:
+async def test_a_read_of_a_kind_that_cannot_be_listed_fails_at_once_with_the_reason(
+    server: Server, client: Client
+) -> None:
     cache = Cache(client)
     cache.start()
     read = await begun(cache.get(Widget, "a", namespace="d"))
@@ -169,9 +173,7 @@ async def test_a_read_of_a_kind_that_cannot_be_listed_says_why_at_once(server: S
     await cache.stop()
 
 
-async def test_a_read_of_a_kind_that_is_not_answered_for_ends_in_time(
-    server: Server, clock: VirtualClock, client: Client
-) -> None:
+async def test_a_read_of_a_kind_whose_list_hangs_times_out(server: Server, clock: VirtualClock, client: Client) -> None:
     cache = Cache(client, sync_timeout=20)
     cache.start()
     read = await begun(cache.get(Widget, "a", namespace="d"))
@@ -279,9 +281,7 @@ async def test_a_list_after_a_create_waits_until_the_cache_has_seen_it(
     assert [each.metadata.name for each in await read] == ["a"]
 
 
-async def test_a_list_does_not_wait_for_what_is_written_after_it_was_asked_for(
-    server: Server, cache: Cache, cached: CachedClient
-) -> None:
+async def test_a_list_does_not_wait_for_later_writes(server: Server, cache: Cache, cached: CachedClient) -> None:
     stream = await filled(cache, server)
     write = await begun(cached.create(desired("a")))
     (await server.call()).answer(widget("a", 11), status=201)
@@ -292,7 +292,7 @@ async def test_a_list_does_not_wait_for_what_is_written_after_it_was_asked_for(
     await later
     stream.send(added(widget("a", 11)))
     await settle()
-    assert read.done(), "others who keep writing would keep it waiting"
+    assert read.done(), "later writes must not delay the list"
     assert [each.metadata.name for each in await read] == ["a"]
 
 
@@ -311,7 +311,7 @@ async def test_a_read_after_a_deletion_waits_until_the_object_is_gone(
     assert server.idle
 
 
-async def test_a_read_after_a_deletion_that_finalizers_hold_up_sees_it_deleting(
+async def test_a_read_after_a_deletion_that_finalizers_block_returns_a_terminating_object(
     server: Server, cache: Cache, cached: CachedClient
 ) -> None:
     stream = await filled(cache, server, widget("a", 3, finalizers=["example.com/hold"]))
@@ -362,7 +362,7 @@ async def test_a_dry_run_is_not_waited_for(server: Server, cache: Cache, cached:
     assert (await cached.get(Widget, "a", namespace="d")).spec.size == 1
 
 
-async def test_a_cache_that_lags_too_long_is_read_around(
+async def test_reads_bypass_a_cache_that_lags_too_long(
     server: Server, clock: VirtualClock, cache: Cache, cached: CachedClient
 ) -> None:
     stream = await filled(cache, server, widget("a", 3, size=1))
@@ -375,7 +375,7 @@ async def test_a_cache_that_lags_too_long_is_read_around(
     assert (await read).spec.size == 2
     again = await begun(cached.list(Widget, index=("node", "n1")))
     call = await server.call()
-    assert call.method == "GET", "who has waited in vain once does not wait again"
+    assert call.method == "GET", "after one timeout the cache does not wait again"
     placed = widget("b", 12)
     placed["spec"]["node"] = "n1"
     call.answer({"metadata": {"resourceVersion": "12"}, "items": [widget("a", 11), placed]})
@@ -386,7 +386,7 @@ async def test_a_cache_that_lags_too_long_is_read_around(
     assert server.idle
 
 
-async def test_what_is_behind_a_410_is_seen_too(
+async def test_a_write_that_is_seen_only_after_a_410_ends_the_wait(
     server: Server, clock: VirtualClock, cache: Cache, cached: CachedClient
 ) -> None:
     stream = await filled(cache, server, widget("a", 3))
@@ -406,7 +406,7 @@ async def test_what_is_behind_a_410_is_seen_too(
 
 
 async def apply(cached: CachedClient, server: Server, obj: Widget, *, version: int) -> bool:
-    """Apply `obj`; whether a request was sent, to which the server answered with this version."""
+    """Apply `obj`. Returns whether a request was sent; the server answers it with this version."""
     task = await begun(cached.apply(obj))
     if task.done():
         await task
@@ -418,7 +418,7 @@ async def apply(cached: CachedClient, server: Server, obj: Widget, *, version: i
     return True
 
 
-async def test_an_apply_that_says_the_same_again_is_not_sent_while_it_holds(
+async def test_a_repeated_apply_is_not_sent_while_the_object_still_matches(
     server: Server, cache: Cache, cached: CachedClient
 ) -> None:
     stream = await filled(cache, server)
@@ -428,7 +428,7 @@ async def test_an_apply_that_says_the_same_again_is_not_sent_while_it_holds(
     assert not await apply(cached, server, desired(size=5), version=11)
     stream.send(modified(widget("a", 12, size=5, labels={"added": "by another"})))
     await settle()
-    assert not await apply(cached, server, desired(size=5), version=12), "all that it says still holds"
+    assert not await apply(cached, server, desired(size=5), version=12), "the object still has all applied values"
 
 
 @pytest.mark.parametrize(
@@ -438,9 +438,9 @@ async def test_an_apply_that_says_the_same_again_is_not_sent_while_it_holds(
         deleted(widget("a", 12, size=5)),
         modified(widget("a", 12, size=5, uid="another")),
     ],
-    ids=["another value", "deleted", "a namesake"],
+    ids=["another value", "deleted", "recreated"],
 )
-async def test_an_apply_is_sent_when_it_no_longer_holds(
+async def test_an_apply_is_sent_when_the_object_no_longer_matches(
     server: Server, cache: Cache, cached: CachedClient, change: dict[str, Any]
 ) -> None:
     stream = await filled(cache, server)
@@ -450,16 +450,14 @@ async def test_an_apply_is_sent_when_it_no_longer_holds(
     assert await apply(cached, server, desired(size=5), version=13)
 
 
-async def test_an_apply_that_says_less_than_the_last_is_sent(
-    server: Server, cache: Cache, cached: CachedClient
-) -> None:
+async def test_an_apply_with_fewer_fields_is_sent(server: Server, cache: Cache, cached: CachedClient) -> None:
     stream = await filled(cache, server)
     labelled = desired(size=5)
     labelled.metadata.labels = {"app": "web"}
     assert await apply(cached, server, labelled, version=11)
     stream.send(added(widget("a", 11, size=5, labels={"app": "web"})))
     await settle()
-    assert await apply(cached, server, desired(size=5), version=12), "the label that it leaves out has to go"
+    assert await apply(cached, server, desired(size=5), version=12), "the omitted label must be removed"
 
 
 async def test_an_apply_after_an_own_write_that_the_cache_has_not_seen_is_sent(
@@ -475,7 +473,7 @@ async def test_an_apply_after_an_own_write_that_the_cache_has_not_seen_is_sent(
     assert await apply(cached, server, desired(size=5), version=13)
 
 
-async def test_a_write_of_what_the_cache_does_not_hold_is_not_waited_for(server: Server, client: Client) -> None:
+async def test_reads_do_not_wait_for_writes_that_the_cache_does_not_hold(server: Server, client: Client) -> None:
     cache = Cache(client, scopes={Widget: Scope(labels="app=web")})
     cache.start()
     cached = CachedClient(client, cache)
@@ -487,7 +485,7 @@ async def test_a_write_of_what_the_cache_does_not_hold_is_not_waited_for(server:
     await cache.stop()
 
 
-async def test_an_object_of_which_the_cache_has_a_part_is_not_written_whole(server: Server, client: Client) -> None:
+async def test_an_object_that_is_cached_in_part_is_not_replaced(server: Server, client: Client) -> None:
     cache = Cache(client, scopes={Widget: Scope(only=["spec.node"])})
     cache.start()
     cached = CachedClient(client, cache)

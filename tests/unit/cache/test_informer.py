@@ -1,4 +1,4 @@
-"""An informer keeps up with its server, whatever happens to the connection between them."""
+"""An informer stays in sync with its server across connection failures."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ from kubewright.testing import VirtualClock
 
 
 class Diary:
-    """What an informer told, a line an event."""
+    """The events of an informer, one per line."""
 
     def __init__(self, informer: Informer[Widget]) -> None:
         self.lines: list[str] = []
@@ -59,7 +59,7 @@ def diary(informer: Informer[Widget]) -> Diary:
 async def synced(
     informer: Informer[Widget], server: Server, *documents: dict[str, object], version: int = 10
 ) -> Stream:
-    """Start the informer on a server that has these objects; gives the watch that goes on from there."""
+    """Start the informer on a server that has these objects; return the watch that follows the list."""
     informer.start()
     stream = (await server.call()).stream()
     stream.send(*map(added, documents), bookmark(version, ends_list=True))
@@ -70,9 +70,7 @@ async def synced(
 # ---- the first list
 
 
-async def test_a_list_is_streamed_and_goes_over_into_the_watch(
-    server: Server, informer: Informer[Widget], diary: Diary
-) -> None:
+async def test_a_streamed_list_continues_as_the_watch(server: Server, informer: Informer[Widget], diary: Diary) -> None:
     informer.start()
     call = await server.call()
     assert call.path == "/apis/example.com/v1/widgets"
@@ -90,7 +88,7 @@ async def test_a_list_is_streamed_and_goes_over_into_the_watch(
     assert server.idle
 
 
-async def test_a_server_that_streams_no_lists_is_asked_for_pages(
+async def test_a_server_that_does_not_stream_lists_gets_paged_requests(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     informer.start()
@@ -108,7 +106,7 @@ async def test_a_server_that_streams_no_lists_is_asked_for_pages(
     assert diary.lines == ["add a@3", "add b@5"]
 
 
-async def test_a_list_whose_token_expires_is_taken_again_in_one_piece(
+async def test_a_list_whose_continue_token_expires_is_repeated_in_one_page(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     informer.start()
@@ -122,7 +120,7 @@ async def test_a_list_whose_token_expires_is_taken_again_in_one_piece(
     assert diary.lines == ["add b@11"]
 
 
-async def test_a_stream_that_ends_before_its_list_is_complete_counts_for_nothing(
+async def test_a_stream_that_ends_before_its_list_is_complete_is_discarded(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
     informer.start()
@@ -133,7 +131,7 @@ async def test_a_stream_that_ends_before_its_list_is_complete_counts_for_nothing
     assert not informer.synced
     assert diary.lines == []
     again = await server.call()
-    assert not again.watches, "a server that ends such a stream is asked for pages"
+    assert not again.watches, "after the server ends such a stream, pages are requested"
 
 
 async def test_handlers_added_later_receive_the_existing_objects(server: Server, informer: Informer[Widget]) -> None:
@@ -153,7 +151,7 @@ async def test_a_removed_handler_receives_no_events(server: Server, informer: In
     assert told == ["a"]
 
 
-async def test_a_handler_that_raises_keeps_no_event_from_the_others(server: Server, informer: Informer[Widget]) -> None:
+async def test_a_handler_that_raises_does_not_affect_other_handlers(server: Server, informer: Informer[Widget]) -> None:
     def fail(event: Event[Widget]) -> None:
         raise RuntimeError("a bug")
 
@@ -168,7 +166,7 @@ async def test_a_handler_that_raises_keeps_no_event_from_the_others(server: Serv
 # ---- events
 
 
-async def test_events_come_in_order_however_the_stream_is_cut(
+async def test_events_arrive_in_order_however_the_stream_is_split(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server)
@@ -180,7 +178,7 @@ async def test_events_come_in_order_however_the_stream_is_cut(
     assert informer.lister.get("a", "d") is None
 
 
-async def test_an_object_replaced_by_a_newer_one_of_its_name_is_deleted_first(
+async def test_an_object_that_was_recreated_is_reported_as_deleted_first(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server, widget("a", 3, uid="old"))
@@ -189,7 +187,7 @@ async def test_an_object_replaced_by_a_newer_one_of_its_name_is_deleted_first(
     assert diary.lines == ["add a@3", "delete a@3", "add a@11"]
 
 
-async def test_an_object_that_cannot_be_read_is_reported_and_stops_nothing(
+async def test_an_object_that_cannot_be_read_is_reported_and_does_not_stop_the_informer(
     server: Server, informer: Informer[Widget], diary: Diary, caplog: pytest.LogCaptureFixture
 ) -> None:
     stream = await synced(informer, server)
@@ -274,14 +272,14 @@ async def test_a_stream_that_the_server_ends_is_resumed_where_it_ended(
     assert stream.closed
 
 
-async def test_a_lost_connection_loses_no_event(
+async def test_no_event_is_lost_when_the_connection_is_lost(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server, widget("a", 3), version=10)
     stream.send(modified(widget("a", 11)))
     stream.reset()
     await settle()
-    assert server.idle, "it waits a moment before it comes again"
+    assert server.idle, "the informer waits before it reconnects"
     await clock.advance(1)
     resumed = await server.call()
     assert resumed.query["resourceVersion"] == "11"
@@ -290,10 +288,10 @@ async def test_a_lost_connection_loses_no_event(
     assert diary.lines == ["add a@3", "update a@11", "delete a@12"]
 
 
-async def test_a_stream_on_which_nothing_comes_is_kept_until_its_time_is_over(
+async def test_a_silent_stream_is_kept_until_its_timeout(
     server: Server, clock: VirtualClock, informer: Informer[Widget], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A real server sends no bookmark of a version that the client has already."""
+    """A real server sends no bookmark with a version that the client already has."""
     informer.start()
     call = await server.call()
     stream = call.stream()
@@ -306,7 +304,7 @@ async def test_a_stream_on_which_nothing_comes_is_kept_until_its_time_is_over(
     assert caplog.messages == []
 
 
-async def test_a_stream_that_does_not_end_when_its_time_is_over_is_given_up_for_a_new_one(
+async def test_a_stream_that_does_not_end_at_its_timeout_is_replaced(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server, widget("a", 3), version=10)
@@ -317,7 +315,7 @@ async def test_a_stream_that_does_not_end_when_its_time_is_over_is_given_up_for_
     assert (await server.call()).query["resourceVersion"] == "10"
 
 
-async def test_bookmarks_say_where_a_quiet_stream_can_be_gone_on_with(
+async def test_a_quiet_stream_resumes_at_its_last_bookmark(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server)
@@ -326,10 +324,10 @@ async def test_bookmarks_say_where_a_quiet_stream_can_be_gone_on_with(
         stream.send(bookmark(100 + minute))
         await settle()
     stream.end()
-    assert (await server.call()).query["resourceVersion"] == "102", "it spoke: it knows where to go on"
+    assert (await server.call()).query["resourceVersion"] == "102", "a bookmark arrived, so the watch resumes there"
 
 
-async def test_a_stream_that_overruns_its_time_is_left(
+async def test_a_stream_that_exceeds_its_timeout_is_closed(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     stream = await synced(informer, server)
@@ -337,14 +335,14 @@ async def test_a_stream_that_overruns_its_time_is_left(
         await clock.advance(60)
         stream.send(bookmark(100 + minute))
         await settle()
-    assert stream.closed, "it was asked to last 4 minutes at most"
+    assert stream.closed, "the requested duration is at most 4 minutes"
     assert (await server.call()).watches
 
 
 async def test_a_server_restored_from_an_older_state_is_listed_again(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
-    """It says nothing at all to who asks for what comes after a version that it has not reached."""
+    """Such a server sends nothing to watches that start after a version that it has not reached."""
     stream = await synced(informer, server, widget("a", 3), widget("b", 900), version=1000)
     await clock.advance(120)
     stream.end()
@@ -376,7 +374,7 @@ async def test_a_client_without_list_permission_continues_where_a_quiet_stream_e
 
 
 @pytest.mark.parametrize("as_event", [True, False], ids=["as an ERROR event", "as the answer's status"])
-async def test_what_was_deleted_behind_a_410_is_found(
+async def test_objects_deleted_before_a_410_are_reported_as_deleted(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary, as_event: bool
 ) -> None:
     stream = await synced(informer, server, widget("a", 3), widget("b", 4), widget("c", 5), version=10)
@@ -398,7 +396,7 @@ async def test_what_was_deleted_behind_a_410_is_found(
     assert [event.initial for event in diary.events[-3:]] == [False, False, False]
 
 
-async def test_a_server_that_answers_410_to_everything_is_not_stormed(
+async def test_a_server_that_always_answers_410_is_not_flooded_with_requests(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     informer.start()
@@ -416,13 +414,13 @@ async def test_a_server_that_answers_410_to_everything_is_not_stormed(
 # ---- other failures
 
 
-async def test_an_error_event_that_is_no_410_is_survived(
+async def test_an_error_event_other_than_410_is_survived(
     server: Server, clock: VirtualClock, informer: Informer[Widget], diary: Diary
 ) -> None:
     stream = await synced(informer, server, widget("a", 3), version=10)
     stream.send(modified(widget("a", 11)), error(500, "InternalError", "etcdserver: no leader"))
     await settle()
-    assert diary.take() == ["add a@3", "update a@11"], "what came before the error counts"
+    assert diary.take() == ["add a@3", "update a@11"], "the event before the error is processed"
     assert "no leader" in str(informer.last_error)
     await clock.advance(1)
     resumed = await server.call()
@@ -433,7 +431,7 @@ async def test_an_error_event_that_is_no_410_is_survived(
     assert informer.last_error is None
 
 
-async def test_a_server_that_is_unavailable_is_asked_less_and_less_often(
+async def test_requests_to_an_unavailable_server_back_off(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     informer.start()
@@ -444,7 +442,7 @@ async def test_a_server_that_is_unavailable_is_asked_less_and_less_often(
     assert 8 <= server.received <= 25, "requests in three minutes"
 
 
-async def test_a_server_that_ends_every_stream_at_once_is_not_stormed(
+async def test_a_server_that_ends_every_stream_at_once_is_not_flooded_with_requests(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     (await synced(informer, server)).end()
@@ -455,7 +453,7 @@ async def test_a_server_that_ends_every_stream_at_once_is_not_stormed(
     assert server.received < 20, "requests in a minute"
 
 
-async def test_retry_after_is_honoured(server: Server, clock: VirtualClock, informer: Informer[Widget]) -> None:
+async def test_retry_after_is_honored(server: Server, clock: VirtualClock, informer: Informer[Widget]) -> None:
     informer.start()
     (await server.call()).fail(429, "TooManyRequests", retry_after=17)
     await clock.advance(16.9)
@@ -464,7 +462,7 @@ async def test_retry_after_is_honoured(server: Server, clock: VirtualClock, info
     await server.call()
 
 
-async def test_after_a_good_while_a_failure_is_a_first_one_again(
+async def test_a_long_successful_watch_resets_the_backoff(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     informer.start()
@@ -483,7 +481,7 @@ async def test_stop_ends_the_stream_and_the_calls(server: Server, informer: Info
     stream = await synced(informer, server, widget("a", 3))
     await informer.stop()
     assert stream.closed
-    assert informer.lister.get("a", "d") is not None, "what it holds stays readable"
+    assert informer.lister.get("a", "d") is not None, "the cached objects stay readable"
 
 
 # ---- a cache that does not fill
@@ -496,7 +494,7 @@ async def test_stop_ends_the_stream_and_the_calls(server: Server, informer: Info
         (404, "NotFound", "the server could not find the requested resource", "CustomResourceDefinition"),
     ],
 )
-async def test_a_copy_that_is_never_complete_says_what_stands_in_the_way(
+async def test_an_informer_that_cannot_sync_reports_the_reason(
     server: Server, clock: VirtualClock, informer: Informer[Widget], code: int, reason: str, message: str, expected: str
 ) -> None:
     informer.start()
@@ -525,7 +523,7 @@ async def test_a_resync_reports_each_object_again(server: Server, clock: Virtual
 
 
 @pytest.mark.parametrize("reason", ["NotFound", "Forbidden"])
-async def test_a_kind_or_a_right_that_comes_later_is_noticed_soon(
+async def test_a_kind_or_permission_that_is_added_later_is_noticed_soon(
     server: Server, clock: VirtualClock, informer: Informer[Widget], reason: str
 ) -> None:
     informer.start()
@@ -543,13 +541,15 @@ async def test_a_kind_that_is_served_again_is_listed_again(
     for _ in range(3):
         (await server.call()).fail(404, "NotFound")
         await clock.advance(6.1)
-    assert diary.take() == ["add a@3", "add b@4"], "a kind that can't be found does not say what became of its objects"
+    assert diary.take() == ["add a@3", "add b@4"], (
+        "a kind that can't be found does not mean that its objects are deleted"
+    )
     (await server.call()).stream().send(added(widget("a", 30, uid="another")), bookmark(31, ends_list=True))
     await settle()
     assert diary.lines == ["delete b@4", "delete a@3", "add a@30"]
 
 
-async def test_a_server_whose_streams_bring_nothing_new_before_they_fail_is_not_stormed(
+async def test_streams_that_fail_without_progress_back_off(
     server: Server, clock: VirtualClock, informer: Informer[Widget]
 ) -> None:
     (await synced(informer, server, version=10)).end()
@@ -563,7 +563,7 @@ async def test_a_server_whose_streams_bring_nothing_new_before_they_fail_is_not_
 # ---- a part of each object
 
 
-async def test_of_each_object_only_what_is_wanted_is_held(server: Server, client: Client) -> None:
+async def test_only_the_selected_fields_of_objects_are_held(server: Server, client: Client) -> None:
     informer = Informer(client, Widget, only=["spec.node", "status.conditions", "status"])
     document = widget("a", 3, size=7, labels={"app": "web"}, annotations={"note": "kept"})
     document["spec"]["node"] = "n1"
@@ -582,7 +582,7 @@ async def test_of_each_object_only_what_is_wanted_is_held(server: Server, client
     await informer.stop()
 
 
-async def test_a_field_of_the_items_of_a_list_cannot_be_wanted(
+async def test_a_field_of_list_items_cannot_be_selected(
     server: Server, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     informer = Informer(client, Widget, only=["spec.parts.name"])
@@ -594,6 +594,6 @@ async def test_a_field_of_the_items_of_a_list_cannot_be_wanted(
     await informer.stop()
 
 
-def test_what_is_no_field_is_refused(client: Client) -> None:
+def test_an_invalid_field_path_is_rejected(client: Client) -> None:
     with pytest.raises(ConfigError, match=r'"spec\.\." is not a field'):
         Informer(client, Widget, only=["spec.."])

@@ -1,4 +1,4 @@
-"""What this process wrote, and what then came to nothing where no watch looked, is told of."""
+"""Writes of this process that were undone while no watch was connected are reported."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -29,7 +29,7 @@ DELETED = {"kind": "Status", "status": "Success", "details": {"name": "a", "uid"
 
 
 class Operator:
-    """Reads and writes Widgets, and hears of them."""
+    """Reads, writes and watches Widgets."""
 
     def __init__(self, client: Client, server: Server, scope: Scope) -> None:
         self._server = server
@@ -63,14 +63,14 @@ class Operator:
         await self.write(self.client.delete(Widget, "a", namespace="d"), answer)
 
     async def sees_what_it_wrote(self) -> bool:
-        """Whether a read waits for nothing."""
+        """Return whether a read returns at once."""
         read = asyncio.ensure_future(self.client.list(Widget))
         await settle()
         read.cancel()
         return read.done() and not read.cancelled()
 
     def told(self) -> list[str]:
-        """What it heard since the last time."""
+        """Return the events since the last call."""
         lines = [
             f"{event.type} {event.key.name}: "
             f"{event.old.resource_version if event.old else None} -> "
@@ -89,7 +89,7 @@ async def operator(client: Client, server: Server) -> AsyncIterator[Operator]:
 
 
 async def expire(stream: Stream, server: Server, clock: VirtualClock) -> Call:
-    """The watch cannot go on from where it is; gives the list that is asked for."""
+    """Make the watch expire, and return the list request that follows."""
     stream.end()
     await clock.advance(10)
     (await server.call()).fail(410, "Expired")
@@ -117,7 +117,7 @@ async def test_a_child_deleted_before_any_event_is_reported_as_deleted(
     assert await operator.sees_what_it_wrote()
     (await expire(stream, server, clock)).stream().send(bookmark(4001, ends_list=True))
     await settle()
-    assert operator.told() == [], "once is enough"
+    assert operator.told() == [], "the event is reported once"
 
 
 async def test_a_child_that_a_watch_missed_is_reported_as_deleted(server: Server, operator: Operator) -> None:
@@ -129,7 +129,7 @@ async def test_a_child_that_a_watch_missed_is_reported_as_deleted(server: Server
     assert await operator.sees_what_it_wrote()
 
 
-async def test_so_is_one_whose_answer_comes_after_the_list_that_does_not_have_it(
+async def test_a_child_whose_create_is_answered_after_a_list_without_it_is_reported_as_deleted(
     server: Server, operator: Operator
 ) -> None:
     await operator.start(version=20)
@@ -137,7 +137,7 @@ async def test_so_is_one_whose_answer_comes_after_the_list_that_does_not_have_it
     assert operator.told() == ["delete a: 11 -> None"]
 
 
-async def test_so_is_one_that_a_server_has_forgotten_which_was_put_back_to_an_older_state(
+async def test_a_child_that_a_restored_server_lacks_is_reported_as_deleted(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = await operator.start()
@@ -148,7 +148,7 @@ async def test_so_is_one_that_a_server_has_forgotten_which_was_put_back_to_an_ol
     assert await operator.sees_what_it_wrote()
 
 
-async def test_a_list_that_was_asked_for_before_the_write_does_not_say_that_it_is_lost(
+async def test_a_list_requested_before_the_write_does_not_make_it_lost(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = (await expire(await operator.start(), server, clock)).stream()
@@ -185,7 +185,7 @@ async def test_a_change_seen_by_a_list_is_reported_once(
     assert operator.told() == ["delete a: 3 -> None"]
 
 
-async def test_what_this_process_has_deleted_itself_is_not_lost(
+async def test_an_object_that_this_process_deleted_is_not_lost(
     server: Server, clock: VirtualClock, operator: Operator
 ) -> None:
     stream = await operator.start()
@@ -197,7 +197,7 @@ async def test_what_this_process_has_deleted_itself_is_not_lost(
     assert await operator.sees_what_it_wrote()
 
 
-async def test_taking_the_last_finalizer_off_is_a_deletion(server: Server, operator: Operator) -> None:
+async def test_removing_the_last_finalizer_is_a_deletion(server: Server, operator: Operator) -> None:
     going = widget("a", 11, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["example.com/hold"])
     stream = await operator.start(going, version=11)
     stream.send(deleted(going | {"metadata": going["metadata"] | {"resourceVersion": "13"}}))
@@ -231,16 +231,14 @@ async def test_a_deletion_that_the_server_lost_is_reported_as_an_added_object(
     stream.send(bookmark(11))
     await settle()
     assert operator.told() == []
-    assert not await operator.sees_what_it_wrote(), "an answer without a version: it may come yet"
+    assert not await operator.sees_what_it_wrote(), "without a version in the answer, the event may still arrive"
     (await expire(stream, server, clock)).stream().send(added(widget("a", 3)), bookmark(4000, ends_list=True))
     await settle()
     assert operator.told() == ["delete a: 3 -> None", "add a: None -> 3"]
     assert await operator.sees_what_it_wrote()
 
 
-async def test_a_deletion_whose_answer_has_the_version_from_before_it_is_not_lost(
-    server: Server, operator: Operator
-) -> None:
+async def test_a_deletion_whose_answer_has_the_previous_version_is_not_lost(server: Server, operator: Operator) -> None:
     stream = await operator.start(widget("a", 3))
     await operator.delete(widget("a", 3))
     assert operator.told() == []
@@ -257,7 +255,7 @@ async def test_a_deletion_whose_answer_has_the_version_from_before_it_is_not_los
 @pytest.mark.parametrize(
     "scope", [Scope(labels="app=web"), Scope(fields="spec.node=n1"), Scope(fields={"metadata.name": "b"})]
 )
-async def test_what_is_not_selected_is_not_lost(server: Server, client: Client, scope: Scope) -> None:
+async def test_an_object_outside_the_selector_is_not_lost(server: Server, client: Client, scope: Scope) -> None:
     operator = Operator(client, server, scope)
     stream = await operator.start()
     await operator.create(widget("a", 11))
@@ -267,7 +265,7 @@ async def test_what_is_not_selected_is_not_lost(server: Server, client: Client, 
     await operator.cache.stop()
 
 
-async def test_what_is_selected_and_gone_is_lost(server: Server, client: Client) -> None:
+async def test_a_selected_object_that_is_gone_is_lost(server: Server, client: Client) -> None:
     operator = Operator(client, server, Scope(labels="app=web", fields="metadata.name!=b"))
     stream = await operator.start()
     await operator.create(widget("a", 11, labels={"app": "web"}))

@@ -1,4 +1,4 @@
-"""Documents that are alike cost little, and all of them come back as they were."""
+"""Similar documents use little memory, and every document is unpacked unchanged."""
 
 import random
 
@@ -14,7 +14,7 @@ MANY = 1500
 
 
 def document(family: int, number: int, size: int = 2000) -> bytes:
-    """One of many that are alike, unlike those of other families."""
+    """Return a document that is similar only to documents of the same family."""
     same = random.Random(family).randbytes(size // 2).hex()
     return f'{{"metadata":{{"name":"{family}-{number}","resourceVersion":"{number}"}},"spec":"{same}"}}'.encode()
 
@@ -24,30 +24,30 @@ def unpacked(packed: Packed) -> bytes:
     return data if reference is None else reference.unpack(data)
 
 
-def test_what_is_alike_is_kept_small_and_comes_back() -> None:
+def test_similar_documents_are_packed_small_and_unpacked_unchanged() -> None:
     packer = Packer()
     documents = [document(family, number) for family in range(5) for number in range(100)]
     packed = [packer.pack(each) for each in documents]
     assert list(map(unpacked, packed)) == documents
     small = [data for data, reference in packed if reference is not None]
-    assert len(small) >= 490, "of each family all but the first are kept in terms of it"
+    assert len(small) >= 490, "the first document of each family is the reference of the others"
     assert sum(map(len, small)) < 60 * len(small)
 
 
-def test_what_is_like_nothing_is_kept_as_it_is_and_soon_hardly_tried() -> None:
+def test_dissimilar_documents_are_kept_unpacked_and_packing_is_soon_tried_rarely() -> None:
     packer = Packer()
     for number in range(500):
         assert packer.pack(document(number, number)) == (document(number, number), None)
     packed = [packer.pack(document(1000, number)) for number in range(200)]
     first = next(number for number, (_, reference) in enumerate(packed) if reference is not None)
-    assert 2 < first <= 2 * 64, "only now and then one is tried"
+    assert 2 < first <= 2 * 64, "packing is tried only occasionally"
     assert all(reference is not None for _, reference in packed[first:])
 
 
 @pytest.mark.parametrize(
     ("size", "shrinks"), [(0, True), (500, True), (30_000, True), (31_900, True), (40_000, False), (1_000_000, False)]
 )
-def test_documents_of_any_size_come_back(size: int, shrinks: bool) -> None:
+def test_documents_of_any_size_are_unpacked_unchanged(size: int, shrinks: bool) -> None:
     packer = Packer()
     documents = [document(1, number, size) for number in range(5)]
     packed = [packer.pack(each) for each in documents]
@@ -55,7 +55,7 @@ def test_documents_of_any_size_come_back(size: int, shrinks: bool) -> None:
     assert (packed[-1][1] is not None) == shrinks
 
 
-def test_a_changed_document_is_packed_as_the_one_before_was() -> None:
+def test_a_changed_document_is_packed_like_its_previous_version() -> None:
     packer = Packer()
     for number in range(3):
         packer.pack(document(1, number))
@@ -89,7 +89,7 @@ async def test_an_informer_of_many_objects_holds_them_packed(server: Server, cli
     await informer.stop()
 
 
-async def test_a_small_object_that_comes_by_itself_is_not_packed(server: Server, client: Client) -> None:
+async def test_a_small_object_that_arrives_alone_is_not_packed(server: Server, client: Client) -> None:
     informer = Informer(client, Widget)
     informer.start()
     stream = (await server.call()).stream()

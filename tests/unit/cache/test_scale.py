@@ -1,4 +1,4 @@
-"""What one event, one read or one write costs does not depend on how many objects there are."""
+"""The cost of an event, a read or a write does not depend on the number of objects."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ FEW, MANY = 1_200, 6_000
 
 
 class Steps:
-    """Counts the lines of this project that run."""
+    """Counts the executed lines of this project."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -46,7 +46,7 @@ def child(number: int, version: int) -> JSONObject:
 
 
 async def costs(count: int) -> dict[str, int]:
-    """The steps of what happens all the time, with `count` objects in the cache."""
+    """Count the executed lines of common operations with `count` objects in the cache."""
     clock = VirtualClock()
     server = Server()
     client = Client(transport=server, clock=clock)
@@ -88,15 +88,13 @@ async def costs(count: int) -> dict[str, int]:
     return found
 
 
-async def test_a_kind_with_many_objects_costs_no_more_than_one_with_few() -> None:
+async def test_cost_does_not_grow_with_the_number_of_objects() -> None:
     few, many = await costs(FEW), await costs(MANY)
     assert min(few.values()) > 20
     assert many == pytest.approx(few, rel=0.1)
 
 
-async def test_a_cache_to_which_nothing_happens_sends_nothing(
-    server: Server, clock: VirtualClock, client: Client
-) -> None:
+async def test_an_idle_cache_sends_no_requests(server: Server, clock: VirtualClock, client: Client) -> None:
     cache = Cache(client)
     cache.start()
     cache.informer(Widget)

@@ -1,4 +1,4 @@
-"""How commands speak."""
+"""The output of commands: messages, progress and colors."""
 
 from __future__ import annotations
 

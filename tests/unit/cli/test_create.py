@@ -24,7 +24,7 @@ def run(*arguments: str) -> Result:
 
 
 def generate(project: Path) -> str:
-    """The output of `kubewright generate` in a process of its own, which imports the types."""
+    """Return the output of `kubewright generate` in a process of its own, which imports the types."""
     command = [Path(sys.executable).with_name("kubewright"), "generate"]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=True).stderr
 

@@ -12,7 +12,7 @@ from kubewright_cli.main import cli
 
 
 def leaves(context: click.Context) -> Iterator[click.Context]:
-    """The commands that do something."""
+    """Yield the commands without subcommands."""
     if not isinstance(context.command, click.Group):
         yield context
         return

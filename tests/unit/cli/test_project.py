@@ -1,4 +1,4 @@
-"""What a command takes for the kinds of a project."""
+"""The kinds of a project, as commands find them."""
 
 from __future__ import annotations
 

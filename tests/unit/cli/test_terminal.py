@@ -14,7 +14,7 @@ COMMAND = Path(sys.executable).with_name("kubewright")
 
 
 def dialogue(folder: Path, *arguments: str, answers: dict[str, str], **variables: str) -> str:
-    """What is shown when each question that holds a key of `answers` is given its answer."""
+    """Answer each question that contains a key of `answers`. Returns the output."""
     terminal, end = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | variables
     with subprocess.Popen(
@@ -35,7 +35,7 @@ def dialogue(folder: Path, *arguments: str, answers: dict[str, str], **variables
 def _read(terminal: int) -> str:
     try:
         return os.read(terminal, 4096).decode()
-    except OSError:  # the other end is closed: Linux' way to say that it is over
+    except OSError:  # Linux reports a closed terminal as an error
         return ""
 
 

@@ -1,4 +1,4 @@
-"""A client whose server is the test."""
+"""A client of a server that the test scripts."""
 
 import pytest
 from tests.unit.scripted import Server

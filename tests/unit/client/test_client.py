@@ -1,4 +1,4 @@
-"""What the typed client sends, and what it makes of the answers."""
+"""The requests of the typed client, and its handling of answers."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ class Zone(Object):
 async def exchange(
     server: Server, coroutine: Coroutine[Any, Any, Any], answer: JSONObject, **options: Any
 ) -> tuple[Call, Any]:
-    """Let the client make one request and answer it: the request, and what the client gave."""
+    """Answer one request of the client. Returns the request and the client's result."""
     task = asyncio.ensure_future(coroutine)
     call = await server.call()
     call.answer(answer, **options)
@@ -93,13 +93,13 @@ async def test_names_are_escaped_in_paths(server: Server, client: Client) -> Non
         (lambda client: client.get(Widget, "a"), "Widget is namespaced: give namespace="),
         (lambda client: client.get(Zone, "a", namespace="d"), "Zone is cluster-scoped: leave out namespace="),
         (lambda client: client.list(Zone, namespace="d"), "Zone is cluster-scoped: leave out namespace="),
-        (lambda client: client.get(Widget, "", namespace="d"), "Widget: a name is needed"),
+        (lambda client: client.get(Widget, "", namespace="d"), "Widget: a name is required"),
         (lambda client: client.create(Widget(metadata=ObjectMeta(name="a"))), "Widget is namespaced"),
         (lambda client: client.delete(Widget, "a"), "Widget is namespaced"),
         (lambda client: client.delete_all_of(Widget), "Widget is namespaced"),
     ],
 )
-async def test_a_request_that_could_reach_something_else_is_not_sent(
+async def test_a_name_that_would_change_the_path_is_rejected(
     server: Server, client: Client, request_: Any, message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
@@ -123,7 +123,7 @@ async def test_a_list_is_fetched_in_pages(server: Server, client: Client) -> Non
     assert found.resource_version == "9"
 
 
-async def test_a_list_whose_token_expires_is_repeated_in_one_piece(server: Server, client: Client) -> None:
+async def test_a_list_whose_continue_token_expires_is_repeated_in_one_page(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.list(Widget, page_size=1))
     (await server.call()).answer({"metadata": {"resourceVersion": "9", "continue": "t"}, "items": [widget("a", 3)]})
     (await server.call()).fail(410, "Expired")
@@ -133,14 +133,14 @@ async def test_a_list_whose_token_expires_is_repeated_in_one_piece(server: Serve
     assert [each.metadata.name for each in await task] == ["b"]
 
 
-async def test_one_page_at_a_time_can_be_asked_for(server: Server, client: Client) -> None:
+async def test_single_pages_can_be_requested(server: Server, client: Client) -> None:
     answer = {"metadata": {"resourceVersion": "9", "continue": "t"}, "items": [widget("a", 3)]}
     call, page = await exchange(server, client.list_page(Widget, limit=1, namespace="d"), answer)
     assert call.query == {"limit": "1"}
     assert page.continue_token == "t"
 
 
-async def test_an_empty_list_of_go_is_an_empty_list(server: Server, client: Client) -> None:
+async def test_null_items_are_an_empty_list(server: Server, client: Client) -> None:
     _, found = await exchange(server, client.list(Widget), {"metadata": {"resourceVersion": "9"}, "items": None})
     assert not found
 
@@ -248,7 +248,7 @@ async def test_update_status_goes_to_the_subresource(server: Server, client: Cli
         ),
     ],
 )
-async def test_patches_say_what_they_are(
+async def test_patches_have_the_content_type_of_their_kind(
     server: Server, client: Client, patch: Any, content_type: str, sent: object
 ) -> None:
     for request in (
@@ -274,7 +274,7 @@ async def test_apply_is_forced_and_owned_by_default(server: Server, client: Clie
     assert call.path.endswith("/a/status")
 
 
-async def test_apply_refuses_an_object_that_was_read(server: Server, client: Client) -> None:
+async def test_apply_rejects_an_object_that_was_read(server: Server, client: Client) -> None:
     read = a_widget(managed_fields=[ManagedFieldsEntry(manager="kubectl", operation="Update")])
     with pytest.raises(
         ConfigError, match='Widget "a": apply takes an object with only the fields that you want to own'
@@ -282,7 +282,7 @@ async def test_apply_refuses_an_object_that_was_read(server: Server, client: Cli
         await client.apply(read)
 
 
-async def test_delete_of_an_object_keeps_a_newer_one_of_its_name(server: Server, client: Client) -> None:
+async def test_delete_does_not_delete_a_recreated_object(server: Server, client: Client) -> None:
     call, _ = await exchange(server, client.delete(a_widget(uid="u1")), {"kind": "Status", "status": "Success"})
     assert call.method == "DELETE"
     assert body(call) == {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u1"}}
@@ -343,14 +343,16 @@ async def test_a_failure_without_a_status_shows_its_text(server: Server, client:
     ],
     ids=["unknown group", "unknown resource"],
 )
-async def test_a_kind_that_the_server_does_not_have_is_said_so(server: Server, client: Client, text: bytes) -> None:
+async def test_the_error_names_a_kind_that_the_server_does_not_serve(
+    server: Server, client: Client, text: bytes
+) -> None:
     task = asyncio.ensure_future(client.get(Widget, "a", namespace="d"))
     (await server.call()).answer_bytes(text, status=404)
     with pytest.raises(NotFound, match="is its CustomResourceDefinition installed"):
         await task
 
 
-async def test_retry_after_of_the_header_is_known_to_the_error(server: Server, client: Client) -> None:
+async def test_the_error_has_the_retry_after_header(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.get(Widget, "a", namespace="d"))
     (await server.call()).fail(429, "TooManyRequests", "slow down", retry_after=7)
     with pytest.raises(TooManyRequests) as raised:
@@ -358,7 +360,7 @@ async def test_retry_after_of_the_header_is_known_to_the_error(server: Server, c
     assert raised.value.retry_after == 7.0
 
 
-async def test_an_answer_of_another_kind_is_an_error(server: Server, client: Client) -> None:
+async def test_an_answer_with_an_unexpected_kind_is_an_error(server: Server, client: Client) -> None:
     with pytest.raises(DecodeError, match="Widget"):
         await exchange(server, client.get(Widget, "a", namespace="d"), {"kind": "Zone", "metadata": {"name": "a"}})
 
@@ -383,7 +385,7 @@ async def test_warnings_go_to_a_handler_each_time(server: Server) -> None:
 # ---- kinds without a class of their own
 
 
-async def test_metadata_alone_is_asked_for_as_such(server: Server, client: Client) -> None:
+async def test_metadata_is_requested_as_partial_object_metadata(server: Server, client: Client) -> None:
     kind = PartialObjectMetadata.of(Widget)
     metadata_only = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "a"}}
     call, found = await exchange(server, client.get(kind, "a", namespace="d"), metadata_only)
@@ -393,11 +395,11 @@ async def test_metadata_alone_is_asked_for_as_such(server: Server, client: Clien
     call, listed = await exchange(server, client.list(kind), {"metadata": {}, "items": [metadata_only]})
     assert call.request.headers["accept"] == "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     assert len(listed) == 1
-    with pytest.raises(ConfigError, match="only its metadata is here"):
+    with pytest.raises(ConfigError, match="only its metadata was read"):
         await client.update(kind(metadata=ObjectMeta(name="a", namespace="d")))
 
 
-async def test_a_kind_known_by_name_is_read_and_written_as_plain_json(server: Server, client: Client) -> None:
+async def test_a_kind_without_a_class_is_read_and_written_as_plain_json(server: Server, client: Client) -> None:
     kind = Unstructured.of(Widget.__api__)
     document = widget("a", 3, size=1)
     _, obj = await exchange(server, client.get(kind, "a", namespace="d"), document)
@@ -457,7 +459,7 @@ async def test_a_subresource_is_read_and_changed_as_its_own_kind(server: Server,
         ),
     ],
 )
-async def test_labels_are_text_a_mapping_or_a_selector(
+async def test_labels_are_given_as_text_mapping_or_selector(
     server: Server, client: Client, labels: Labels, text: str
 ) -> None:
     task = asyncio.ensure_future(client.list(Widget, labels=labels))
@@ -468,7 +470,7 @@ async def test_labels_are_text_a_mapping_or_a_selector(
 
 
 @pytest.mark.parametrize("labels", [["app=web"], 5, {"app": ["a", "b"]}, Deployment])
-async def test_other_labels_are_refused(server: Server, client: Client, labels: Any) -> None:
+async def test_other_types_of_label_selectors_are_rejected(server: Server, client: Client, labels: Any) -> None:
     with pytest.raises(ConfigError, match="labels="):
         await client.list(Widget, labels=labels)
     assert server.idle
@@ -481,7 +483,7 @@ def test_a_client_needs_a_config_or_a_transport(config: Any) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 410])
-async def test_a_refused_watch_that_is_given_up_closes_its_stream(server: Server, client: Client, status: int) -> None:
+async def test_a_rejected_watch_closes_its_stream(server: Server, client: Client, status: int) -> None:
     watching = asyncio.ensure_future(anext(client.watch(Widget)))
     call = await server.call()
     body = Stream(None)

@@ -1,4 +1,4 @@
-"""Configuration: kubeconfigs as kubectl reads them, Pods, and what is said of each thing that is wrong."""
+"""Configuration from kubeconfigs and Pods, and the messages for invalid configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubewright.machinery.errors import ConfigError
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home, and no settings in the environment."""
+    """Use an empty home folder, and no settings in the environment."""
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -32,7 +32,7 @@ def kubeconfig(
     name: str = "a",
     current: str | None = "a",
 ) -> Path:
-    """Write a kubeconfig with one context, all of whose parts are called `name`."""
+    """Write a kubeconfig with one context. Its cluster and user are also called `name`."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -52,7 +52,7 @@ def encoded(text: str) -> str:
 
 
 class TestKubeconfig:
-    def test_everything_in_it_is_read(self, tmp_path: Path) -> None:
+    def test_every_setting_of_a_kubeconfig_is_read(self, tmp_path: Path) -> None:
         path = kubeconfig(
             tmp_path / "config",
             cluster={
@@ -94,7 +94,7 @@ class TestKubeconfig:
         )
         assert "the-" not in repr(Config.from_kubeconfig(path))
 
-    def test_paths_start_from_the_file_that_they_stand_in(self, tmp_path: Path) -> None:
+    def test_relative_paths_start_at_the_folder_of_their_file(self, tmp_path: Path) -> None:
         for name in ("ca.crt", "tls.crt", "tls.key"):
             (tmp_path / "pki" / name).parent.mkdir(exist_ok=True)
             (tmp_path / "pki" / name).write_text("pem")
@@ -113,7 +113,7 @@ class TestKubeconfig:
             assert found.resolve() == tmp_path / "pki" / name
         assert config.token_file == tmp_path / "conf" / "t"
 
-    def test_data_comes_before_files(self, tmp_path: Path) -> None:
+    def test_inline_data_takes_precedence_over_files(self, tmp_path: Path) -> None:
         cluster = {"server": "https://a", "certificate-authority-data": encoded("x"), "certificate-authority": "gone"}
         assert Config.from_kubeconfig(kubeconfig(tmp_path / "config", cluster=cluster)).ca == b"x"
 
@@ -124,9 +124,7 @@ class TestKubeconfig:
         assert Config.from_kubeconfig(context="b").server == "https://b:6443"
         assert Config.load(context="b").server == "https://b:6443"
 
-    def test_of_several_files_the_first_that_says_something_has_it(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_first_of_several_files_wins(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         first = kubeconfig(tmp_path / "1", name="x", user={"token": "first"}, current=None)
         second = kubeconfig(tmp_path / "2", name="x", user={"token": "second"}, current="x")
         monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'gone'}:{first}:{second}")
@@ -136,7 +134,7 @@ class TestKubeconfig:
         path = kubeconfig(tmp_path / "config", context={"user": ""})
         assert Config.from_kubeconfig(path).token is None
 
-    def test_an_exec_plugin_is_read_with_the_cluster_it_asks_for(self, tmp_path: Path) -> None:
+    def test_an_exec_plugin_receives_the_cluster_if_it_requests_it(self, tmp_path: Path) -> None:
         extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
         path = kubeconfig(
             tmp_path / "config",
@@ -171,7 +169,7 @@ PLUGIN = {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no server": ({"cluster": {"insecure-skip-tls-verify": True}}, r'clusters\["a"\].cluster.server is missing; write'),
-    "a server that is no URL": ({"cluster": {"server": "a:6443"}}, r'server is "a:6443", not a URL; write https://'),
+    "a server that is not a URL": ({"cluster": {"server": "a:6443"}}, r'server is "a:6443", not a URL; write https://'),
     "bad base64": ({"user": {"client-key-data": "%%%"}}, r'users\["a"\].user.client-key-data is not base64 .*; encode'),
     "a file that is gone": (
         {"cluster": {"server": "https://a", "certificate-authority": "gone.crt"}},
@@ -179,7 +177,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a certificate without a key": (
         {"user": {"client-certificate-data": encoded("x")}},
-        r'users\["a"\].user has a client-certificate or a client-key, and not the other; give both',
+        r'users\["a"\].user has only one of client-certificate and client-key; set both',
     ),
     "trust and no trust": (
         {"cluster": {"server": "https://a", "insecure-skip-tls-verify": True, "certificate-authority-data": "eA=="}},
@@ -222,7 +220,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_in_a_kubeconfig_is_said_with_file_field_and_way_out(tmp_path: Path, case: str) -> None:
+def test_an_error_in_a_kubeconfig_names_file_field_and_remedy(tmp_path: Path, case: str) -> None:
     parts, message = WRONG[case]
     path = kubeconfig(tmp_path / "config", **parts)
     with pytest.raises(ConfigError, match=rf"^kubeconfig {path}: .*{message}"):
@@ -233,13 +231,13 @@ def test_what_is_wrong_in_a_kubeconfig_is_said_with_file_field_and_way_out(tmp_p
     ("text", "message"),
     [
         ("clusters: [", "is not YAML"),
-        ("just words", "is not a kubeconfig: there is no mapping at its top"),
+        ("just words", "is not a kubeconfig: the top level is not a mapping"),
         ("clusters: 5", "clusters is not a list"),
         ("contexts: [{name: a}, 5]", r"contexts\[1\] is not a name with a context"),
         ("", "no current-context; choose one of its contexts (none)"),
     ],
 )
-def test_a_file_that_is_no_kubeconfig_is_said_to_be_none(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_that_is_not_a_kubeconfig_is_rejected(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
@@ -249,26 +247,26 @@ def test_a_file_that_is_no_kubeconfig_is_said_to_be_none(tmp_path: Path, text: s
 
 
 class TestWhereItComesFrom:
-    def test_an_explicit_file_has_to_be_there(self, tmp_path: Path) -> None:
+    def test_an_explicit_file_must_exist(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=rf"kubeconfig {tmp_path}/gone: no such file"):
             Config.from_kubeconfig(tmp_path / "gone")
 
-    def test_one_of_the_files_of_the_environment_has_to_be_there(
+    def test_one_of_the_files_in_the_environment_must_exist(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
         with pytest.raises(ConfigError, match="no such file; correct the environment variable KUBECONFIG, or unset it"):
             Config.load()
 
-    def test_nothing_at_all_is_said_to_be_nothing(self, home: Path) -> None:
+    def test_a_missing_configuration_is_reported(self, home: Path) -> None:
         with pytest.raises(ConfigError, match=rf"no kubeconfig: KUBECONFIG is not set, .* no {home}/.kube/config"):
             Config.load()
 
-    def test_the_home_folder_has_one(self, home: Path) -> None:
+    def test_the_kubeconfig_of_the_home_folder_is_found(self, home: Path) -> None:
         kubeconfig(home / ".kube" / "config")
         assert Config.load().server == "https://a:6443"
 
-    def test_a_pod_has_a_service_account(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_a_pod_the_service_account_is_used(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, text in (("token", "t"), ("ca.crt", "pem"), ("namespace", "mine\n")):
             (tmp_path / name).write_text(text)
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
@@ -277,7 +275,9 @@ class TestWhereItComesFrom:
             server="https://[fd00::1]:443", namespace="mine", ca=tmp_path / "ca.crt", token_file=tmp_path / "token"
         )
 
-    def test_outside_of_a_pod_the_error_says_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_outside_of_a_pod_in_cluster_configuration_is_an_error(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with pytest.raises(ConfigError, match="not in a cluster: KUBERNETES_SERVICE_HOST"):
             Config.in_cluster(tmp_path)
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")

@@ -18,7 +18,7 @@ from kubewright.machinery.errors import BadRequest, ConnectionFailed
 
 
 class Kubelet:
-    """Serves what a container writes."""
+    """Serves the log of a container."""
 
     def __init__(self) -> None:
         self.written = Pipe(on_abandon=self._abandon)
@@ -48,7 +48,7 @@ async def client(kubelet: Kubelet) -> AsyncIterator[Client]:
     await server.close()
 
 
-async def test_lines_come_as_they_are_written_however_they_are_cut(client: Client, kubelet: Kubelet) -> None:
+async def test_lines_arrive_whole_however_the_stream_is_split(client: Client, kubelet: Kubelet) -> None:
     async with aclosing(client.logs("web-0", namespace="d", follow=True)) as lines:
         kubelet.written.write(b"one\ntwo\nthr")
         assert [await anext(lines), await anext(lines)] == ["one", "two"]
@@ -60,7 +60,7 @@ async def test_lines_come_as_they_are_written_however_they_are_cut(client: Clien
         assert [each async for each in lines] == ["� last"]
 
 
-async def test_all_that_can_be_asked_for_is(client: Client, kubelet: Kubelet) -> None:
+async def test_every_option_is_sent_as_a_parameter(client: Client, kubelet: Kubelet) -> None:
     kubelet.written.close()
     everything = client.logs(
         "w", namespace="d", container="c", previous=True, follow=True, since=timedelta(minutes=1), tail_lines=0,
@@ -80,14 +80,14 @@ async def test_all_that_can_be_asked_for_is(client: Client, kubelet: Kubelet) ->
     assert parse_qs(second.query) == {"sinceTime": ["2026-01-02T03:04:05Z"]}
 
 
-async def test_leaving_a_log_ends_its_stream(client: Client, kubelet: Kubelet) -> None:
+async def test_leaving_the_iteration_ends_the_stream(client: Client, kubelet: Kubelet) -> None:
     async with aclosing(client.logs("w", namespace="d", follow=True)) as lines:
         kubelet.written.write(b"one\n")
         await anext(lines)
     await asyncio.wait_for(kubelet.abandoned.wait(), 10)
 
 
-async def test_a_log_that_breaks_is_an_error_and_no_end(client: Client, kubelet: Kubelet) -> None:
+async def test_a_broken_log_stream_raises_an_error(client: Client, kubelet: Kubelet) -> None:
     kubelet.written.write(b"one\ntw")
     kubelet.written.close(RuntimeError("the node is gone"))
     async with aclosing(client.logs("w", namespace="d", follow=True)) as lines:
@@ -96,7 +96,7 @@ async def test_a_log_that_breaks_is_an_error_and_no_end(client: Client, kubelet:
             await anext(lines)
 
 
-async def test_what_the_server_refuses_carries_its_status() -> None:
+async def test_a_rejected_log_request_raises_the_status() -> None:
     async def refuse(request: Request) -> Response:
         body = b'{"kind":"Status","status":"Failure","reason":"BadRequest","code":400,"message":"container is waiting"}'
         return Response(400, {"content-type": "application/json"}, body)

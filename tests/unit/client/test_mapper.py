@@ -1,4 +1,4 @@
-"""Kinds that are known by name only are found where the server serves them."""
+"""The mapper finds kinds that are known only by name."""
 
 import asyncio
 from typing import Any
@@ -51,7 +51,7 @@ async def discovery(server: Server, named: dict[str, Any] = GROUPS) -> None:
         call.answer(CORE if call.path == "/api" else named)
 
 
-async def test_a_kind_is_found_with_all_that_is_known_of_it(server: Server, client: Client) -> None:
+async def test_a_kind_is_found_with_all_of_its_discovery_data(server: Server, client: Client) -> None:
     mapper = RESTMapper(client)
     task = asyncio.ensure_future(mapper.resource("v1", "Pod"))
     await discovery(server)
@@ -63,7 +63,7 @@ async def test_a_kind_is_found_with_all_that_is_known_of_it(server: Server, clie
     assert "watch" in found.verbs
     kind = await mapper.kind("apps/v1", "Deployment")
     assert kind.__api__.plural == "deployments"
-    assert server.received == 2, "the answer is kept"
+    assert server.received == 2, "the answer is cached"
 
 
 async def test_a_kind_that_is_installed_later_is_found(server: Server, client: Client) -> None:
@@ -77,14 +77,14 @@ async def test_a_kind_that_is_installed_later_is_found(server: Server, client: C
     assert not (await task).__api__.namespaced
 
 
-async def test_a_kind_of_another_version_is_pointed_to(server: Server, client: Client) -> None:
+async def test_the_error_names_the_version_that_is_served(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(RESTMapper(client).kind("autoscaling/v1beta1", "HorizontalPodAutoscaler"))
     await discovery(server)
     with pytest.raises(ConfigError, match="It is served as autoscaling/v2, autoscaling/v1"):
         await task
 
 
-async def test_those_who_ask_at_once_share_one_answer(server: Server, client: Client) -> None:
+async def test_concurrent_lookups_share_one_request(server: Server, client: Client) -> None:
     mapper = RESTMapper(client)
     tasks = [asyncio.ensure_future(mapper.resource("v1", "Pod")) for _ in range(3)]
     await discovery(server)
@@ -99,7 +99,7 @@ async def test_all_resources_are_listed_the_preferred_version_marked(server: Ser
     assert marked == [("v1", True), ("apps/v1", True), ("autoscaling/v2", True), ("autoscaling/v1", False)]
 
 
-async def test_a_server_that_is_too_old_is_refused(server: Server, client: Client) -> None:
+async def test_a_server_that_is_too_old_is_rejected(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(RESTMapper(client).resource("v1", "Pod"))
     for _ in range(2):
         (await server.call()).answer({"kind": "APIVersions", "versions": ["v1"]})

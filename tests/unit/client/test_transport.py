@@ -1,4 +1,4 @@
-"""What a transport adds to HTTP: credentials, impersonation, and sending again when Kubernetes asks for it."""
+"""Features of a transport beyond HTTP: credentials, impersonation, and the retries that Kubernetes requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ca() -> trustme.CA:
 
 @pytest.fixture
 async def serve(ca: trustme.CA) -> AsyncIterator[Callable[[Handler], Awaitable[Config]]]:
-    """Serve a handler over TLS; gives a Config for it, with no credentials."""
+    """Serve a handler over TLS. Returns a Config for it without credentials."""
     servers: list[Server] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("127.0.0.1", "kubernetes").configure_cert(context)
@@ -53,7 +53,7 @@ async def serve(ca: trustme.CA) -> AsyncIterator[Callable[[Handler], Awaitable[C
 
 
 class Recorder:
-    """A handler that gives the answers it was told to give, in turn, the last for ever; and keeps the requests."""
+    """Handler that returns the given answers in turn, repeats the last one, and records the requests."""
 
     def __init__(self, *answers: Response) -> None:
         self.requests: list[Request] = []
@@ -65,7 +65,7 @@ class Recorder:
 
 
 class Hurried(VirtualClock):
-    """Time passes only where the transport waits, and then at once."""
+    """A clock on which each sleep of the transport ends at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Hurried(VirtualClock):
 
 
 class TestCredentials:
-    async def test_a_token_and_the_path_of_the_server_go_with_each_request(
+    async def test_each_request_has_the_token_and_the_path_of_the_server(
         self, serve: Callable[[Handler], Awaitable[Config]]
     ) -> None:
         server = Recorder()
@@ -90,7 +90,9 @@ class TestCredentials:
         assert "authorization" not in GET.headers
         await transport.close()
 
-    async def test_user_name_and_password(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
+    async def test_user_name_and_password_are_sent_as_basic_authentication(
+        self, serve: Callable[[Handler], Awaitable[Config]]
+    ) -> None:
         server = Recorder()
         transport = HTTPTransport(replace(await serve(server), username="me", password="ü:x"))
         await transport.send(GET)
@@ -98,7 +100,7 @@ class TestCredentials:
         await transport.close()
 
     @pytest.mark.parametrize("as_files", [False, True])
-    async def test_a_client_certificate(
+    async def test_a_client_certificate_is_used(
         self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path, as_files: bool
     ) -> None:
         server = Recorder()
@@ -119,7 +121,7 @@ class TestCredentials:
         assert peer.common_name == "alice"
         await transport.close()
 
-    async def test_a_token_file_is_read_again_every_minute_and_when_it_is_refused(
+    async def test_a_token_file_is_read_again_every_minute_and_after_401(
         self, serve: Callable[[Handler], Awaitable[Config]], tmp_path: Path
     ) -> None:
         good = "one"
@@ -132,15 +134,15 @@ class TestCredentials:
         transport = HTTPTransport(replace(await serve(handler), token_file=file), clock=clock)
         assert (await transport.send(GET)).status == 200
         file.write_text("two\n")
-        assert (await transport.send(GET)).status == 200, "the first is still believed"
+        assert (await transport.send(GET)).status == 200, "the first token is still used"
         await clock.advance(61)
         good = "two"
-        assert (await transport.send(GET)).status == 200, "the second was read"
+        assert (await transport.send(GET)).status == 200, "the second token was read"
         file.write_text("three\n")
         good = "three"
-        assert (await transport.send(GET)).status == 200, "the second was refused before its minute was over"
+        assert (await transport.send(GET)).status == 200, "the second token was rejected within its minute"
         good = "four"
-        assert (await transport.send(GET)).status == 401, "there is no fourth yet"
+        assert (await transport.send(GET)).status == 401, "there is no fourth token yet"
         await transport.close()
 
     async def test_while_a_token_file_cannot_be_read_the_last_token_is_used(
@@ -158,12 +160,12 @@ class TestCredentials:
         assert f'file={file} error="No such file or directory"' in caplog.text
         await transport.close()
 
-    async def test_a_token_file_that_never_was_there_is_an_error(self, tmp_path: Path) -> None:
+    async def test_a_token_file_that_never_existed_is_an_error(self, tmp_path: Path) -> None:
         transport = HTTPTransport(Config("http://127.0.0.1:1", token_file=tmp_path / "gone"))
         with pytest.raises(ConfigError, match=r"token file .*/gone: No such file"):
             await transport.send(GET)
 
-    async def test_impersonation_sends_a_line_for_each_group(
+    async def test_impersonation_sends_a_header_for_each_group(
         self, serve: Callable[[Handler], Awaitable[Config]]
     ) -> None:
         server = Recorder()
@@ -172,7 +174,7 @@ class TestCredentials:
         await transport.send(GET)
         headers = server.requests[0].headers
         assert headers["impersonate-user"] == "alice"
-        assert headers["impersonate-group"] == "dev, ops", "which a server that joins lines sees as one"
+        assert headers["impersonate-group"] == "dev, ops", "a server that joins header lines reads one group"
         assert headers["impersonate-uid"] == "7"
         assert headers["impersonate-extra-reason%2fwhy".replace("%2f", "%2F").lower()] == "a, b"
         await transport.close()
@@ -180,7 +182,7 @@ class TestCredentials:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Callable[..., ExecPlugin]:
-    """An exec plugin that prints what it is told to, and counts how often it was run."""
+    """Exec plugin that prints a given output and counts its runs."""
 
     def make(output: str, *, fails: int = 0) -> ExecPlugin:
         (tmp_path / "output").write_text(output)
@@ -208,7 +210,7 @@ def _json(text: str) -> str:
 
 
 class TestExecPlugins:
-    async def test_it_runs_once_for_many_requests_and_again_when_its_credential_expires(
+    async def test_an_exec_plugin_runs_once_until_its_credential_expires(
         self, serve: Callable[[Handler], Awaitable[Config]], plugin: Callable[..., ExecPlugin], tmp_path: Path
     ) -> None:
         clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
@@ -229,7 +231,7 @@ class TestExecPlugins:
         assert (tmp_path / "runs").read_text().count("\n") == 2
         await transport.close()
 
-    async def test_it_runs_again_when_its_credential_is_refused_but_only_once_a_request(
+    async def test_an_exec_plugin_runs_again_after_401_at_most_once_per_request(
         self, serve: Callable[[Handler], Awaitable[Config]], plugin: Callable[..., ExecPlugin], tmp_path: Path
     ) -> None:
         async def handler(request: Request) -> Response:
@@ -242,7 +244,7 @@ class TestExecPlugins:
         assert (tmp_path / "runs").read_text().count("\n") == 3
         await transport.close()
 
-    async def test_it_can_give_a_client_certificate(
+    async def test_an_exec_plugin_can_provide_a_client_certificate(
         self, serve: Callable[[Handler], Awaitable[Config]], plugin: Callable[..., ExecPlugin], ca: trustme.CA
     ) -> None:
         def login(name: str, expires: datetime) -> ExecPlugin:
@@ -271,19 +273,19 @@ class TestExecPlugins:
         [
             ("", 1, "failed with exit code 1: no such user"),
             ("hello", 0, "printed no ExecCredential"),
-            (printed("client.authentication.k8s.io/v1beta1", token="x"), 0, "answered in .*v1beta1.* asks for .*v1'"),
+            (printed("client.authentication.k8s.io/v1beta1", token="x"), 0, "answered in .*v1beta1.* requests .*v1'"),
             (printed(), 0, "printed neither a token nor a client certificate"),
             (printed(clientCertificateData="x"), 0, "printed a client certificate without its key"),
         ],
     )
-    async def test_one_that_fails_is_named_with_what_it_said(
+    async def test_the_error_of_a_failed_exec_plugin_has_its_output(
         self, plugin: Callable[..., ExecPlugin], output: str, fails: int, message: str
     ) -> None:
         transport = HTTPTransport(Config("http://127.0.0.1:1", exec=plugin(output, fails=fails)))
         with pytest.raises(ConfigError, match=rf"exec plugin '{sys.executable}' of the kubeconfig {message}"):
             await transport.send(GET)
 
-    async def test_one_that_fails_is_not_run_again_for_each_request(
+    async def test_a_failed_exec_plugin_does_not_run_again_for_each_request(
         self, serve: Callable[[Handler], Awaitable[Config]], plugin: Callable[..., ExecPlugin], tmp_path: Path
     ) -> None:
         clock = VirtualClock()
@@ -297,7 +299,7 @@ class TestExecPlugins:
         assert (await transport.send(GET)).status == 200
         await transport.close()
 
-    async def test_one_that_is_not_installed_says_how_to(self) -> None:
+    async def test_the_error_of_a_missing_exec_plugin_has_its_install_hint(self) -> None:
         login = ExecPlugin("no-such-program", install_hint="Get it from example.com.")
         transport = HTTPTransport(Config("http://127.0.0.1:1", exec=login))
         with pytest.raises(
@@ -305,7 +307,7 @@ class TestExecPlugins:
         ):
             await transport.send(GET)
 
-    async def test_one_that_asks_its_user_gets_the_terminal(
+    async def test_an_interactive_exec_plugin_gets_the_terminal(
         self, serve: Callable[[Handler], Awaitable[Config]], tmp_path: Path
     ) -> None:
         server = Recorder()
@@ -339,7 +341,7 @@ class TestExecPlugins:
         assert (printed, asked) == (b"200\n", b"Your token?\n")
         assert server.requests[0].headers["authorization"] == "Bearer typed"
 
-    async def test_one_that_has_to_ask_and_cannot_is_an_error_at_once(self) -> None:
+    async def test_an_interactive_exec_plugin_without_a_terminal_fails_at_once(self) -> None:
         login = ExecPlugin(sys.executable, interactive_mode="Always")
         transport = HTTPTransport(Config("http://127.0.0.1:1", exec=login))
         with pytest.raises(ConfigError, match=r"wants a terminal \(interactiveMode: Always\)"):
@@ -380,7 +382,7 @@ def issue(ca: trustme.CA, name: str, cert: Path, key: Path) -> None:
 
 
 class TestTLSMaterial:
-    def test_what_cannot_be_used_is_named(self, tmp_path: Path, ca: trustme.CA) -> None:
+    def test_the_error_names_an_unusable_credential(self, tmp_path: Path, ca: trustme.CA) -> None:
         leaf, other = ca.issue_cert("x"), ca.issue_cert("y")
         cert, key = leaf.cert_chain_pems[0].bytes(), leaf.private_key_pem.bytes()
         wrong = {
@@ -397,7 +399,7 @@ class TestTLSMaterial:
             with pytest.raises(ConfigError, match=message):
                 HTTPTransport(Config("https://127.0.0.1:1", **fields))  # type: ignore[arg-type]
 
-    async def test_a_ca_file_that_is_renewed_is_trusted_from_then_on(
+    async def test_a_renewed_ca_file_is_trusted(
         self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path
     ) -> None:
         file = tmp_path / "ca.crt"
@@ -409,7 +411,7 @@ class TestTLSMaterial:
         assert (await transport.send(GET)).status == 200
         await transport.close()
 
-    async def test_client_certificate_files_that_are_renewed_are_shown_when_the_old_one_is_refused(
+    async def test_renewed_client_certificate_files_are_used_when_the_old_one_is_rejected(
         self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path
     ) -> None:
         accepted = "alice"
@@ -427,14 +429,14 @@ class TestTLSMaterial:
 
         assert await codes() == [200] * 5
         issue(ca, "bob", cert, key)
-        assert await codes() == [200] * 5, "the old one is still good where it was shown"
+        assert await codes() == [200] * 5, "existing connections still use the old certificate"
         accepted = "bob"
         assert await codes() == [200] * 5
         accepted = "carol"
-        assert await codes() == [401] * 5, "there is no third yet"
+        assert await codes() == [401] * 5, "there is no third certificate yet"
         await transport.close()
 
-    async def test_files_that_do_not_match_leave_the_last_good_ones_in_use(
+    async def test_files_that_do_not_match_leave_the_previous_files_in_use(
         self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path
     ) -> None:
         server = Recorder(*(Response(200, {}, Pipe()) for _ in range(3)))
@@ -449,12 +451,12 @@ class TestTLSMaterial:
         assert [each.peer and each.peer.common_name for each in server.requests] == ["alice", "alice", "bob"]
         await transport.close()
 
-    async def test_an_insecure_client_trusts_anybody(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
+    async def test_an_insecure_client_trusts_any_server(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
         transport = HTTPTransport(replace(await serve(Recorder()), ca=None, insecure_skip_tls_verify=True))
         assert (await transport.send(GET)).status == 200
         await transport.close()
 
-    async def test_the_name_of_the_server_can_be_another(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
+    async def test_the_tls_server_name_can_be_overridden(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
         config = await serve(Recorder())
         for name, trusted in (("kubernetes", True), ("other", False)):
             transport = HTTPTransport(replace(config, tls_server_name=name), clock=Hurried())
@@ -467,7 +469,7 @@ class TestTLSMaterial:
 
 
 class TestInProcess:
-    async def test_the_handler_sees_the_request_and_who_sent_it(self) -> None:
+    async def test_the_handler_receives_the_request_and_its_user(self) -> None:
         server = Recorder()
         transport = HandlerTransport(server, peer=Peer(common_name="alice"))
         assert (await transport.send(GET)).body == b"ok"
@@ -475,7 +477,7 @@ class TestInProcess:
         assert (request.method, request.target, request.headers) == (GET.method, GET.target, GET.headers)
         assert request.peer == Peer(common_name="alice")
 
-    async def test_a_stream_is_read_to_its_end_unless_one_is_asked_for(self) -> None:
+    async def test_a_body_is_read_to_its_end_unless_a_stream_is_requested(self) -> None:
         def stream() -> Response:
             pipe = Pipe()
             pipe.write(b"all")
@@ -486,7 +488,7 @@ class TestInProcess:
         assert (await transport.send(GET)).body == b"all"
         assert not isinstance((await transport.send(GET, stream=True)).body, bytes)
 
-    async def test_time_is_bounded_as_over_a_socket(self) -> None:
+    async def test_timeouts_apply_as_over_a_socket(self) -> None:
         async def slow(request: Request) -> Response:
             await asyncio.sleep(60)
             return Response(200)

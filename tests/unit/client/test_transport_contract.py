@@ -1,4 +1,4 @@
-"""What every transport promises: timeouts, errors, and when a request is sent again."""
+"""The guarantees of every transport: timeouts, errors and retries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})
 BUSY = Response(429, {"retry-after": "1"}, b"slow down")
 
 Open: TypeAlias = Callable[[Handler, Clock], Awaitable[Transport]]
-"""A transport to a server with that handler."""
+"""Returns a transport to a server with the given handler."""
 
 
 @pytest.fixture(params=["HTTPTransport", "HandlerTransport"])
@@ -46,7 +46,7 @@ async def open_transport(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
 
 
 class Answers:
-    """A handler that answers with each of these in turn, then always with the last; it keeps the requests."""
+    """Handler that returns the given answers in turn, repeats the last one, and records the requests."""
 
     def __init__(self, *answers: Response) -> None:
         self.requests: list[Request] = []
@@ -58,7 +58,7 @@ class Answers:
 
 
 class SkippingClock(VirtualClock):
-    """Time passes only while the transport sleeps, and then at once."""
+    """A clock on which each sleep of the transport ends at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ async def test_the_server_gets_the_request_and_its_answer_comes_back(open_transp
     )
 
 
-async def test_an_answer_that_comes_too_late_is_a_deadline_exceeded(open_transport: Open) -> None:
+async def test_a_late_answer_raises_deadline_exceeded(open_transport: Open) -> None:
     transport = await open_transport(never, SkippingClock())
     with pytest.raises(DeadlineExceeded, match=r"0\.02 s"):
         await transport.send(GET, timeout=0.02)
@@ -96,7 +96,7 @@ async def test_an_answer_that_comes_too_late_is_a_deadline_exceeded(open_transpo
         await transport.send(GET, timeout=0.02, stream=True)
 
 
-async def test_a_whole_answer_whose_body_comes_too_late_is_a_deadline_exceeded(open_transport: Open) -> None:
+async def test_a_late_body_of_a_whole_answer_raises_deadline_exceeded(open_transport: Open) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, {}, slow())
 
@@ -109,7 +109,7 @@ async def test_a_whole_answer_whose_body_comes_too_late_is_a_deadline_exceeded(o
         await transport.send(GET, timeout=0.02)
 
 
-async def test_a_stream_that_is_silent_for_too_long_is_a_deadline_exceeded(open_transport: Open) -> None:
+async def test_a_stream_that_is_silent_for_too_long_raises_deadline_exceeded(open_transport: Open) -> None:
     async def handler(request: Request) -> Response:
         return Response(200, {}, slow())
 
@@ -123,7 +123,7 @@ async def test_a_stream_that_is_silent_for_too_long_is_a_deadline_exceeded(open_
         await response.read()
 
 
-async def test_a_fence_keeps_a_request_here(open_transport: Open) -> None:
+async def test_a_fence_keeps_a_request_from_being_sent(open_transport: Open) -> None:
     def closed() -> None:
         raise ConnectionFailed("the fence is closed")
 
@@ -190,7 +190,7 @@ async def test_all_attempts_share_the_timeout(open_transport: Open) -> None:
     first = await attempts.get()
     await clock.advance(59.95)
     first.set_result(Response(429, {"retry-after": "0"}))
-    await attempts.get()  # the second attempt has what is left of the minute: 0.05 s
+    await attempts.get()  # the second attempt has the rest of the timeout: 0.05 s
     with pytest.raises(DeadlineExceeded):
         await sending
 
@@ -208,7 +208,7 @@ async def test_a_stream_is_sent_again_before_its_head_and_not_after(open_transpo
     assert len(server.requests) == 2
 
 
-async def test_a_handler_that_raises_a_timeout_error_is_a_connection_that_failed() -> None:
+async def test_a_timeout_error_of_a_handler_is_a_connection_error() -> None:
     async def handler(request: Request) -> Response:
         raise TimeoutError("the database is slow")
 

@@ -1,4 +1,4 @@
-"""Waiting for an object follows it, over whatever breaks in between."""
+"""Waiting for an object continues across broken watches."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ def big(each: Widget) -> bool:
     return each.spec.size > 3
 
 
-async def test_an_object_that_is_there_and_fits_is_given_at_once(server: Server, client: Client) -> None:
+async def test_an_object_that_already_matches_is_returned_at_once(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.wait_for(Widget, "a", big, namespace="d"))
     call = await server.call()
     assert call.query["fieldSelector"] == "metadata.name=a"
@@ -27,7 +27,7 @@ async def test_an_object_that_is_there_and_fits_is_given_at_once(server: Server,
     assert server.idle
 
 
-async def test_an_object_is_followed_until_it_fits(server: Server, clock: VirtualClock, client: Client) -> None:
+async def test_an_object_is_watched_until_it_matches(server: Server, clock: VirtualClock, client: Client) -> None:
     task = asyncio.ensure_future(client.wait_for(Widget, "a", big, namespace="d"))
     (await server.call()).answer(EMPTY)
     watch = await server.call()
@@ -53,7 +53,7 @@ async def test_an_object_is_waited_for_until_it_is_gone(server: Server, client: 
     assert stream.closed
 
 
-async def test_a_newer_object_of_the_same_name_is_another_one(server: Server, client: Client) -> None:
+async def test_a_newer_object_of_the_same_name_is_a_different_object(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.wait_until_gone(Widget, "a", namespace="d", uid="old"))
     (await server.call()).answer({"metadata": {"resourceVersion": "9"}, "items": [widget("a", 3, uid="new")]})
     await task
@@ -76,7 +76,7 @@ async def test_a_wait_that_times_out_names_the_condition(server: Server, client:
         await task
 
 
-async def test_a_right_that_is_missing_ends_the_wait(server: Server, client: Client) -> None:
+async def test_a_missing_permission_ends_the_wait(server: Server, client: Client) -> None:
     task = asyncio.ensure_future(client.wait_for(Widget, "a", big, namespace="d"))
     (await server.call()).fail(403, "Forbidden", "no")
     with pytest.raises(Forbidden):
@@ -99,7 +99,7 @@ READY = {"type": "Ready", "status": "True"}
         ({"observedGeneration": 1, "conditions": [READY]}, False),
     ],
 )
-def test_a_condition_is_met_when_it_is_about_the_object_as_it_is(status: dict[str, object], met: bool) -> None:
+def test_a_condition_counts_only_for_the_current_generation(status: dict[str, object], met: bool) -> None:
     document = widget("a", 3, generation=2) | {"status": status}
     for kind in (Widget, Unstructured.of(Widget.__api__)):
         assert has_condition("Ready")(decode_object(kind, json.dumps(document).encode())) is met

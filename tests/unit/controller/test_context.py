@@ -1,4 +1,4 @@
-"""What a reconciler reads and writes through its context."""
+"""Reads and writes of a reconciler through its context."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -36,7 +36,7 @@ only_web = Predicate(lambda event: event.key == (NAMESPACE, "web"))
 
 
 async def within(shop: Workshop, work: Callable[[Context[ConfigMap]], Awaitable[R]]) -> R:
-    """What `work` gives in a reconcile of ConfigMap web, which owns Secrets."""
+    """Return the result of `work` in a reconcile of ConfigMap web, which owns Secrets."""
     results: list[R] = []
 
     @controller(ConfigMap, owns=[Secret], predicate=only_web)
@@ -298,7 +298,7 @@ async def test_a_status_is_written_as_a_whole_and_only_if_it_differs(shop: Works
         await ctx.update_status(DeploymentStatus(replicas=2, ready_replicas=1))
         if not written:
             written.append(await shop.admin.get(Deployment, "web", namespace=NAMESPACE))
-            ctx.object.status.replicas = 3  # the object is the caller's own; what is sent is told from the server's
+            ctx.object.status.replicas = 3  # the caller owns the object; the patch is computed from the server's copy
             await ctx.update_status(ctx.object.status)
 
     await shop.run(reconcile)
@@ -330,7 +330,9 @@ async def test_a_status_is_not_written_over_a_change_that_was_not_seen(shop: Wor
 
 async def test_a_status_that_an_admission_policy_rejects_is_not_a_conflict(shop: Workshop) -> None:
     why = "ValidatingAdmissionPolicy 'few' with binding 'few' denied request: too many"
-    details = StatusDetails("web", "apps", "deployments", causes=(StatusCause(message=why),))  # as a real one says it
+    details = StatusDetails(
+        "web", "apps", "deployments", causes=(StatusCause(message=why),)
+    )  # the message of a real API server
     refusal = Status(422, "Invalid", f'deployments.apps "web" is forbidden: {why}', details)
     refused: list[str] = []
 
@@ -360,9 +362,7 @@ async def test_kinds_that_are_not_cached_are_read_from_the_server(shop: Workshop
     assert await within(shop, work) == ["somebodys"]
 
 
-async def test_a_line_of_the_log_says_which_object_it_is_about(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_log_line_names_its_object(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
 
     async def work(ctx: Context[ConfigMap]) -> None:

@@ -1,4 +1,4 @@
-"""What a controller declares, what follows from it, and what it can't declare."""
+"""Declarations of controllers: valid and invalid ones, and the derived rules."""
 
 import asyncio
 from datetime import timedelta
@@ -39,7 +39,7 @@ class Shop(CustomResource, group="example.com", version="v1"):
 
 
 class Note(CustomResource, group="example.com", version="v1"):
-    """Says nothing of how it stands."""
+    """A kind without a status."""
 
 
 async def reconcile_note(ctx: Context[Note]) -> None:
@@ -132,10 +132,10 @@ def test_rules_follow_from_the_declared_kinds() -> None:
 
 def test_wrong_declarations_are_refused_with_a_hint() -> None:
     def not_async(ctx: Context[Deployment]) -> None:
-        """Is not async."""
+        """A reconciler that is not async."""
 
     async def of_two(ctx: Context[Deployment], more: int) -> None:
-        """Takes a second argument."""
+        """A reconciler with a second argument."""
 
     with pytest.raises(ConfigError, match=r"of_two is called with one argument, the context; write async def"):
         controller(Deployment)(of_two)  # type: ignore[arg-type]

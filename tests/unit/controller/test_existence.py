@@ -1,4 +1,4 @@
-"""What a controller remembers of the objects that it makes."""
+"""The hot loop detector's memory of created objects."""
 
 from kubewright.apis.meta.v1 import ManagedFieldsEntry
 from kubewright.controllers._hotloop.existence import ROUNDS, Existence
@@ -9,7 +9,7 @@ from .workshop import config_map
 MANY = 1500
 
 
-def test_a_fight_over_one_object_is_found_although_very_many_others_are_made_meanwhile() -> None:
+def test_a_fight_over_one_object_is_found_among_many_other_writes() -> None:
     existence = Existence(VirtualClock())
     made = 0
 

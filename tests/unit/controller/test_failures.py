@@ -1,4 +1,4 @@
-"""What happens after a reconcile that fails."""
+"""Failed reconciles: logs, retries and backoff."""
 
 import asyncio
 import logging
@@ -137,7 +137,7 @@ async def test_a_conflict_is_retried_soon_and_is_not_an_error(
     await clock.advance(1)
     first, second, third = tries
     assert first == 0
-    assert 0.0025 <= second <= 0.005  # who met another by chance is not to meet it again
+    assert 0.0025 <= second <= 0.005  # jitter: two writers that collided should not collide again
     assert 0.005 <= third - second <= 0.01
     assert [each for each in caplog.records if each.levelno > logging.INFO] == []
     assert shop.told.outcomes == [Outcome.REQUEUE, Outcome.REQUEUE, Outcome.SUCCESS]
@@ -215,7 +215,7 @@ async def test_a_terminal_error_is_not_retried_until_something_changes(
 
 
 class Numbers(Object):
-    """A ConfigMap whose data is numbers: not what any ConfigMap has."""
+    """A ConfigMap class that declares numbers as data, so that no ConfigMap can be decoded."""
 
     __api__ = ConfigMap.__api__
 

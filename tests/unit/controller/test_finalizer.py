@@ -1,4 +1,4 @@
-"""Finalizers: what is guaranteed of an object that needs cleaning up."""
+"""Finalizers: the guarantees for objects that need a cleanup."""
 
 import logging
 from datetime import timedelta
@@ -23,7 +23,7 @@ only_web = Predicate(lambda event: event.key == (NAMESPACE, "web"))
 
 
 class Disks:
-    """A reconciler with state of its own: the disks that it made in some cloud."""
+    """A reconciler with state: the disks that it created in a cloud."""
 
     def __init__(self) -> None:
         self.did: list[str] = []
@@ -185,7 +185,7 @@ async def test_only_our_finalizer_is_removed_if_the_others_change(
         if disks.did.count("removed") == 1:
             await shop.admin.patch(
                 ctx.object, MergePatch({"metadata": {"finalizers": [NAME]}})
-            )  # the other one is done, and ours moves to the front
+            )  # the other finalizer is removed, and ours becomes the first
 
     keeper = controller(ConfigMap, finalizer=Finalizer(NAME, finalize), predicate=only_web)(disks)
     held = config_map("web")

@@ -1,4 +1,4 @@
-"""The fuse stops mass deletion until somebody says that it is meant."""
+"""The fuse stops mass deletion until a user confirms it."""
 
 import asyncio
 import logging

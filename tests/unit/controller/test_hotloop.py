@@ -1,4 +1,4 @@
-"""Reconciles that keep changing what comes back are named; work that goes on is not."""
+"""Reconciles that keep undoing another writer's change are reported; continuous work is not."""
 
 import asyncio
 import itertools
@@ -21,7 +21,7 @@ ours = Predicate(lambda event: event.key.name.startswith("web"))
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
-    """The warnings of hot loops: their keys."""
+    """Return the keys of the hot loop warnings in the log."""
     return [each.__dict__["fields"] for each in caplog.records if each.msg.startswith("Hot loop")]
 
 
@@ -104,7 +104,7 @@ async def test_a_fight_is_reported_although_the_live_object_cannot_be_read(
     for _ in range(12):
         undo = MergePatch({"metadata": {"labels": {"tier": "lead"}}})
         await shop.admin.patch(Secret, undo, name="web-child", namespace=NAMESPACE, field_manager="meddler")
-        await shop.clock.advance(3)  # the read of the live object is tried again
+        await shop.clock.advance(3)  # the read of the live object is retried
     (told,) = warnings(caplog)
     assert (told["field"], told["managers"]) == ("metadata.labels.tier", "meddler")
 
@@ -248,10 +248,10 @@ async def test_an_object_that_is_deleted_occasionally_is_not_a_fight(
     assert warnings(caplog) == []
 
 
-async def test_an_object_that_a_reconcile_itself_makes_and_deletes_is_no_fight(
+async def test_a_reconcile_that_creates_and_deletes_its_own_object_is_not_a_hot_loop(
     shop: Workshop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    runs: asyncio.Queue[None] = asyncio.Queue()  # each delete leads to the next run: there is no end to wait for
+    runs: asyncio.Queue[None] = asyncio.Queue()  # each delete triggers the next run, so the work never ends
 
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
@@ -284,7 +284,9 @@ async def test_a_child_that_is_created_and_deleted_with_its_owner_is_not_a_fight
     assert warnings(caplog) == []
 
 
-async def test_users_who_change_their_minds_are_not_a_fight(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+async def test_changes_back_and_forth_by_a_user_are_not_a_fight(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     @controller(ConfigMap, owns=[Secret], predicate=ours)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.apply(secret("web-child", size=ctx.object.data["size"]))

@@ -1,4 +1,4 @@
-"""What leads to a reconcile, and what a reconcile leads to."""
+"""The causes and the results of reconciles."""
 
 import asyncio
 from collections.abc import Iterable
@@ -134,7 +134,7 @@ async def test_a_channel_requests_reconciles(shop: Workshop) -> None:
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         seen.append(ctx.request.name)
 
-    doorbell.send(Request(NAMESPACE, "web"))  # nobody listens yet
+    doorbell.send(Request(NAMESPACE, "web"))  # no controller listens yet
     await shop.create(config_map("web"))
     await shop.run(reconcile)
     seen.clear()

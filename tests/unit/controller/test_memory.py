@@ -1,4 +1,4 @@
-"""What a controller remembers about its objects, and that it forgets the objects that are deleted."""
+"""The state that a controller keeps per object, which it drops when the object is deleted."""
 
 import logging
 
@@ -177,5 +177,5 @@ async def test_a_reconcile_without_a_conflict_resets_the_number_of_conflicts(
         obj.data["a"] = str(number)
         obj = await shop.admin.update(obj)
     await clock.advance(10)
-    assert attempts == 20  # five times three conflicts and the end; six in a row would be a warning
+    assert attempts == 20  # five times three conflicts and a success; six conflicts in a row would log a warning
     assert [each.msg for each in caplog.records if each.levelno == logging.WARNING] == []

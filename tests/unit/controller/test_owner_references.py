@@ -20,7 +20,7 @@ APPLY = ("PATCH", "/api/v1/namespaces/default/secrets/child")
 
 
 def applies_child(*, adopt: bool = False, create_only: bool = False) -> Controller[ConfigMap]:
-    """Each ConfigMap applies the Secret "child" with its own name as a label."""
+    """Return a controller whose ConfigMaps each apply the Secret "child" with their own name as a label."""
 
     @controller(ConfigMap, owns=[Secret], predicate=webs)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
@@ -92,7 +92,7 @@ async def test_two_objects_that_want_one_child_do_not_fight(shop: Workshop) -> N
     assert owner_names(first) == ["web1"]
     assert shop.sent == [APPLY]
     assert shop.told.loops == 0
-    assert 1 < len(shop.told.failures) < 20  # it is tried again, with a backoff
+    assert 1 < len(shop.told.failures) < 20  # the reconcile is retried with a backoff
 
 
 async def test_the_other_object_gets_the_child_when_it_becomes_free(shop: Workshop) -> None:
@@ -113,7 +113,7 @@ async def test_a_refused_apply_is_recorded_as_an_event(shop: Workshop) -> None:
     assert event.startswith('Warning AlreadyOwned ConfigMap "web": Secret "default/child" is controlled by')
 
 
-async def test_a_child_that_came_while_the_cache_was_late_is_left_alone(shop: Workshop) -> None:
+async def test_a_child_created_while_the_cache_lags_is_left_alone(shop: Workshop) -> None:
     async def rival(request: Request) -> None:
         await create_owned_by_other(shop)
 
@@ -125,7 +125,7 @@ async def test_a_child_that_came_while_the_cache_was_late_is_left_alone(shop: Wo
     assert shop.told.failures == [Failure.ERROR]
 
 
-async def test_a_child_made_by_hand_while_the_cache_was_late_can_be_adopted(shop: Workshop) -> None:
+async def test_a_child_made_by_hand_while_the_cache_lags_can_be_adopted(shop: Workshop) -> None:
     async def by_hand(request: Request) -> None:
         await shop.admin.create(secret("child", made="by-hand"))
 

@@ -1,4 +1,4 @@
-"""A change of a status applies to what the server has, whatever of it was absent there."""
+"""A change of a status applies to the stored status, even if parts of it are absent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Candle(CustomResource, group="test.example.com", version="v1"):
 
 
 def patched(kind: type[Lamp | Candle], stored: JSONObject, wanted: LampStatus) -> LampStatus | None:
-    """What is stored after the change from what a reconciler reads of `stored` to `wanted`."""
+    """Return the stored status after a reconciler has read `stored` and changed it to `wanted`."""
     read = msgspec.convert(stored, kind).status
     changed = json_patch(stored, status_patch(kind, encode(read), encode(wanted)))
     return msgspec.convert(changed, kind).status

@@ -1,4 +1,4 @@
-"""An object that is paused is left alone, and taken up again at once."""
+"""A paused object is not reconciled until the pause ends."""
 
 import logging
 from datetime import timedelta
@@ -16,7 +16,7 @@ from .workshop import NAMESPACE, Workshop, config_map, secret
 
 ours = Predicate(lambda event: event.key.name.startswith("web"))
 data_changed = ours & Predicate(lambda event: not (event.old and event.new) or b'"a"' in event.new.data)
-"""Looks away from annotations."""
+"""A predicate that ignores annotations."""
 
 
 async def pause(shop: Workshop, value: str | None) -> None:

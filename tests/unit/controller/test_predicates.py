@@ -1,4 +1,4 @@
-"""Which events pass which predicate, and whose reconcile an event asks for."""
+"""Predicates, and the requests that events lead to."""
 
 import msgspec
 import pytest
@@ -23,7 +23,7 @@ DECODER = EntryDecoder(ConfigMap, keep_managed_fields=False)
 
 
 def entry(**metadata: object) -> Entry[ConfigMap]:
-    """As the cache makes it of a document with this metadata."""
+    """Return the cache entry of a document with this metadata."""
     document = {"metadata": {"name": "web", "namespace": "shop", "generation": 1, "resourceVersion": "1"} | metadata}
     return DECODER.decode(msgspec.Raw(msgspec.json.encode(document)))
 

@@ -1,4 +1,4 @@
-"""Requests that do not come from watches of the controller's own; how often retries come."""
+"""Sources other than watches, and rate limits of retries."""
 
 import logging
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Spans from the event to the write, for those who have OpenTelemetry."""
+"""Spans from the event to the write, with OpenTelemetry."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A controller at work on an API server in the same process: what it is sent is seen, and can be spoiled."""
+"""Controllers on an API server in the same process. Tests see their requests and can make them fail."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ ADMIN = Peer(common_name="admin", organizations=("system:masters",))
 NAMESPACE = "default"
 
 ours = Predicate(lambda event: event.key.namespace == NAMESPACE and event.key.name != "kube-root-ca.crt")
-"""Leaves out what a cluster has of its own."""
+"""A predicate that ignores the objects of the cluster itself."""
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What was logged as an error."""
+    """Return the logged errors."""
     return [each.msg for each in caplog.records if each.levelno >= logging.ERROR]
 
 
 class Told(ControllerObserver):
-    """Records what a controller reports about its reconciles."""
+    """Records the observer calls of a controller."""
 
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
@@ -65,7 +65,7 @@ class Told(ControllerObserver):
 
 
 class RecordedEvents(EventRecorder):
-    """Keeps the Events that controllers record."""
+    """Records the Events of controllers."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -76,20 +76,20 @@ class RecordedEvents(EventRecorder):
 
 
 class Workshop:
-    """An API server, an administrator's client, and the controllers that a test sets to work."""
+    """An API server, an administrator's client, and the controllers that a test runs."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.told = Told()
         self._events = RecordedEvents()
         self.events = self._events.lines
-        """What controllers recorded as Events."""
+        """The Events that controllers recorded."""
         self.sent: list[tuple[str, str]] = []
-        """Method and path of what controllers wrote."""
+        """Method and path of the controllers' writes."""
         self.spoil: Callable[[Request], Response | None] = lambda request: None
-        """Answers a controller's request in the server's place, when it gives something."""
+        """Returns an answer in place of the server's, or None."""
         self.meanwhile: Callable[[Request], Awaitable[None]] | None = None
-        """What happens before the controller's next write arrives; called once."""
+        """Called once, before the controller's next write arrives."""
         self._server = APIServer()
         self.admin = Client(transport=HandlerTransport(self._server.handle, peer=ADMIN), field_manager="admin")
         self._caches: list[Cache] = []
@@ -107,7 +107,7 @@ class Workshop:
         await self._server.close()
 
     async def run(self, controller: Controller[Any], *, tracing: Tracing | None = None) -> ControlLoop[Any]:
-        """Set `controller` to work, and wait until it has nothing to do."""
+        """Run `controller`, and wait until it has nothing to do."""
         client = Client(
             transport=HandlerTransport(self._handle, peer=ADMIN, clock=self.clock),
             field_manager="operator",
@@ -135,7 +135,7 @@ class Workshop:
         return loop
 
     async def settle(self) -> None:
-        """Wait until every task waits. Time stands still."""
+        """Wait until every task waits. No time passes."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop)
         await loop.settle()
@@ -146,7 +146,7 @@ class Workshop:
         assert condition()
 
     async def stop(self, loop: ControlLoop[Any]) -> asyncio.Task[None]:
-        """Ask for a graceful stop; the task ends with it."""
+        """Stop gracefully. The task then ends."""
         task = next(task for each, task in self._running if each is loop)
         loop.close()
         await self.settle()

@@ -1,4 +1,4 @@
-"""Objects that the tests of the control plane's decisions begin with."""
+"""Objects for tests of the control plane's decisions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ago(seconds: float) -> str:
 
 
 def pod(name: str = "p", *, ready: float | None = None, deleting: bool = False, **fields: Any) -> Pod:
-    """A pod; with `ready`, one that runs and has been ready for so many seconds."""
+    """Return a pod; with `ready`, a running Pod that has been ready for so many seconds."""
     metadata: dict[str, Any] = {"name": name, "namespace": "d", "uid": name, "labels": LABELS, **fields.pop("meta", {})}
     status: dict[str, Any] = fields.pop("status", {"phase": "Pending"})
     if ready is not None:

@@ -119,7 +119,7 @@ async def test_a_protocol_violation_ends_the_connection(serve: Serve) -> None:
     server = await serve(speaking(echo))
     async with connected(server.port, ["v5"]) as client:
         await client.event()
-        client.writer.write(b"\x83\x80\0\0\0\0")  # an operation that there is not
+        client.writer.write(b"\x83\x80\0\0\0\0")  # an unknown opcode
         closed = await client.event()
         assert isinstance(closed, CloseConnection)
         assert closed.code == 1002

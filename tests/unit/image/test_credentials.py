@@ -1,4 +1,4 @@
-"""Credentials are found where `docker login` and `podman login` keep them."""
+"""Credentials are read from the files of `docker login` and `podman login`."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from kubewright_cli.image.credentials import Credentials, credentials_for
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where Docker keeps its configuration; nobody has logged in yet."""
+    """Docker's configuration folder, without logins."""
     folder = tmp_path / "docker"
     folder.mkdir()
     for name in ("REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR"):

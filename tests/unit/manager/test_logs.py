@@ -53,7 +53,7 @@ def test_a_line_for_people_shows_keys_after_the_message() -> None:
     assert "\033" not in line
 
 
-def test_a_formatter_that_knows_no_keys_shows_them_behind_the_message(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_formatter_without_key_support_shows_keys_after_the_message(caplog: pytest.LogCaptureFixture) -> None:
     get_logger("kubewright.controller.web").warning("Port is taken", port=30010, by="Service other")
     assert 'Port is taken  port=30010 by="Service other"' in caplog.text
     assert caplog.records[0].msg == "Port is taken"

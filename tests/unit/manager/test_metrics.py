@@ -94,7 +94,7 @@ async def test_leadership_is_shown_if_there_is_an_election() -> None:
     assert scraped(metrics)["leader_election_master_status,name=web.my.domain"] == 1
 
 
-async def test_each_manager_has_a_registry_for_metrics_of_ones_own() -> None:
+async def test_each_manager_has_a_registry_for_custom_metrics() -> None:
     first, second = Metrics("a"), Metrics("b")
     for metrics in (first, second):
         Counter("bookings", "Bookings made.", registry=metrics.registry).inc()

@@ -1,4 +1,4 @@
-"""What an operator adds to its manager: resources, flags, metrics, blocking code; and how tests run it."""
+"""Additions of an operator to its manager: resources, flags, metrics, blocking code; and running it in tests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ only_web = Predicate(lambda event: event.key.name.startswith("web"))
 
 @pytest_asyncio.fixture
 async def transport() -> AsyncIterator[HandlerTransport]:
-    """The way to an API server in this process, as an administrator."""
+    """An administrator's transport to an API server in this process."""
     server = APIServer()
     await server.start()
     yield HandlerTransport(server.handle, peer=Peer(common_name="admin", organizations=("system:masters",)))
@@ -54,7 +54,7 @@ async def create(transport: HandlerTransport, name: str = "web") -> None:
 
 @dataclass
 class Session:
-    """Something that many reconciles share."""
+    """A resource that reconciles share."""
 
     address: str
     open: bool = True
@@ -228,7 +228,7 @@ async def test_a_copy_has_the_runnables_checks_and_metrics_of_the_original(trans
     assert b"kubewright_cache_objects" in render(copy.metrics, "")[1]
 
 
-def test_flags_of_ones_own_reach_the_manager(capsys: pytest.CaptureFixture[str]) -> None:
+def test_custom_flags_reach_the_manager(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser(description="Keeps DNS records.")
     parser.add_argument("--dns-api", default="https://dns.example.com", help="address of the DNS API")
     manager = Manager(name="dns", config=Config("http://127.0.0.1:9"))
@@ -315,7 +315,7 @@ def test_a_reconcile_that_blocks_the_event_loop_is_named(factory: Any, caplog: p
     assert __file__ in fields["at"]
 
 
-async def test_leadership_lost_by_blocking_code_says_so(transport: HandlerTransport) -> None:
+async def test_the_error_of_leadership_lost_by_blocking_code_names_the_cause(transport: HandlerTransport) -> None:
     @controller(ConfigMap, predicate=only_web)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         loop = asyncio.get_running_loop()

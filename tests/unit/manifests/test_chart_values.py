@@ -1,4 +1,4 @@
-"""The values of a chart: what values.yaml says, and what its schema knows."""
+"""The values of a chart: values.yaml and its schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANIFESTS = render(Manager(), [], Settings(name="fleet", manager="fleet"))
 
 
 def described(schema: JSONObject, where: str = "") -> Iterator[tuple[str, str]]:
-    """Each value that the schema knows, and what it says of it."""
+    """Yield each value in the schema, with its description."""
     for key, each in schema.get("properties", {}).items():
         yield f"{where}{key}", each["description"]
         yield from described(each, f"{where}{key}.")

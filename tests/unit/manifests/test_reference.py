@@ -1,4 +1,4 @@
-"""Names of images mean what Docker takes them for."""
+"""Names of images have the same meaning as in Docker."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is rendered from a program and settings, where it is not plain from the golden projects."""
+"""Manifests of a program and its settings, beyond the golden projects."""
 
 from __future__ import annotations
 

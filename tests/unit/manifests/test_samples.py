@@ -12,7 +12,7 @@ from kubewright import CustomResource, Model, field
 from kubewright import markers as m
 from kubewright.apis.meta.v1 import IntOrString
 from kubewright_cli.manifests.matching import example_of
-from kubewright_cli.manifests.samples import misfits, obsolete, planned, sample, text
+from kubewright_cli.manifests.samples import invalid_samples, obsolete, planned, sample, text
 
 
 class Crew(Model):
@@ -149,7 +149,7 @@ def test_a_sample_is_updated_until_it_is_edited(tmp_path: Path) -> None:
     (first,) = planned([Odd], tmp_path).items()
     (tmp_path / first[0]).write_text(first[1])
     assert planned([Odd], tmp_path) == dict([first])
-    assert list(misfits([Odd], tmp_path)) == []
+    assert list(invalid_samples([Odd], tmp_path)) == []
 
     class OtherSpec(Model):
         weight: int
@@ -162,8 +162,8 @@ def test_a_sample_is_updated_until_it_is_edited(tmp_path: Path) -> None:
     (tmp_path / first[0]).write_text(first[1].replace("size: 1", "size: 50"))
     assert planned([Changed], tmp_path) == {}
     assert obsolete([Ship], tmp_path) == []
-    assert list(misfits([Odd], tmp_path)) == []
-    found = [str(each) for each in misfits([Changed], tmp_path)]
+    assert list(invalid_samples([Odd], tmp_path)) == []
+    found = [str(each) for each in invalid_samples([Changed], tmp_path)]
     assert found == [
         f"config/samples/{first[0]} no longer fits Odd: spec.size: unknown field; edit the sample",
         f"config/samples/{first[0]} no longer fits Odd: spec.weight: Required value; edit the sample",

@@ -41,12 +41,12 @@ def pod(*containers: dict[str, Any], **spec: Any) -> bytes:
     )
 
 
-def test_what_is_encoded_begins_with_api_version_and_kind() -> None:
+def test_an_encoded_object_begins_with_api_version_and_kind() -> None:
     disk = Disk(metadata=ObjectMeta(name="a"), spec=DiskSpec(size="1Gi"))
     assert codec.encode(disk).startswith(b'{"apiVersion":"example.com/v1","kind":"Disk",')
 
 
-def test_nothing_is_sent_for_none_and_empty_lists_but_other_defaults_are() -> None:
+def test_none_and_empty_lists_are_omitted_but_other_defaults_are_sent() -> None:
     disk = Disk(metadata=ObjectMeta(name="a"), spec=DiskSpec(size="1Gi"))
     assert json.loads(codec.encode(disk)) == {
         "apiVersion": "example.com/v1",
@@ -61,7 +61,7 @@ def test_an_encoded_object_decodes_to_an_equal_one() -> None:
     assert codec.decode(Disk, codec.encode(disk)) == disk
 
 
-def test_to_dict_says_what_encode_says() -> None:
+def test_to_dict_equals_the_encoded_document() -> None:
     data = doc(
         apiVersion="v1",
         kind="ConfigMap",
@@ -127,13 +127,13 @@ def test_a_micro_time_is_written_with_six_digits_and_read_back() -> None:
         (b'{"metadata"', "Disk: not JSON"),
     ],
 )
-def test_what_does_not_decode_is_named_with_kind_object_and_field(data: bytes, message: str) -> None:
+def test_a_decode_error_names_kind_object_and_field(data: bytes, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         codec.decode(Disk, data)
     assert message in str(caught.value)
 
 
-def test_a_document_of_another_version_is_refused() -> None:
+def test_a_document_of_another_version_is_rejected() -> None:
     with pytest.raises(DecodeError, match=r'apiVersion is "example.com/v2", not "example.com/v1"'):
         codec.from_dict(Disk, {"apiVersion": "example.com/v2", "kind": "Disk", "spec": {"size": "1"}})
 
@@ -163,7 +163,7 @@ def test_an_update_of_an_unchanged_object_is_the_document_that_was_read() -> Non
     assert json.loads(codec.encode_update(codec.decode(Pod, data))) == json.loads(data)
 
 
-def test_an_update_takes_away_what_was_taken_away() -> None:
+def test_an_update_removes_deleted_fields() -> None:
     found = codec.decode(Pod, pod({"name": "a", "image": "i"}, nodeName="n", futureSpec=1))
     found.spec.node_name = None
     assert json.loads(codec.encode_update(found))["spec"] == {
@@ -184,7 +184,7 @@ def test_unknown_fields_stay_with_the_item_they_belong_to_when_a_list_changes() 
     ]
 
 
-def test_items_without_a_name_are_told_apart_by_place_when_none_came_or_went() -> None:
+def test_items_without_a_name_are_matched_by_index_when_the_length_is_unchanged() -> None:
     data = doc(metadata={"name": "a"}, rules=[{"verbs": ["get"], "future": 1}, {"verbs": ["list"], "future": 2}])
     role = codec.decode(ClusterRole, data)
     role.rules[1].verbs.append("watch")
@@ -194,21 +194,21 @@ def test_items_without_a_name_are_told_apart_by_place_when_none_came_or_went() -
     ]
 
 
-def test_an_object_that_was_not_decoded_is_updated_with_what_it_says() -> None:
+def test_an_object_that_was_not_decoded_is_sent_as_it_is() -> None:
     disk = Disk(metadata=ObjectMeta(name="a"), spec=DiskSpec(size="1"))
     assert codec.encode_update(disk) == codec.encode(disk)
 
 
-def test_objects_are_equal_by_what_they_say_and_not_by_where_they_came_from() -> None:
+def test_objects_are_equal_by_value_and_not_by_origin() -> None:
     made = Disk(metadata=ObjectMeta(name="a"), spec=DiskSpec(size="1"))
     assert codec.decode(Disk, doc(metadata={"name": "a"}, spec={"size": "1"}, future=1)) == made
 
 
-def test_metadata_spec_and_status_are_there_when_the_document_has_none() -> None:
+def test_missing_metadata_spec_and_status_are_created() -> None:
     found = codec.decode(Pod, doc(apiVersion="v1", kind="Pod"))
     assert (found.metadata.name, found.spec.containers, found.status.phase) == ("", [], None)
 
 
-def test_a_deployment_without_a_template_is_refused() -> None:
+def test_a_deployment_without_a_template_is_rejected() -> None:
     with pytest.raises(DecodeError, match=r"Deployment \"a\": spec: object missing required field template"):
         codec.decode(Deployment, doc(metadata={"name": "a"}, spec={"selector": {}}))

@@ -1,4 +1,4 @@
-"""Modules from CRDs: those of `tests/golden/models` are made from the CRDs beside them, and say the same."""
+"""Modules from CRDs: `tests/golden/models` has CRDs and modules generated from them, with equal schemas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IMPLIED = ("apiVersion", "kind", "metadata")
 
 
 def kinds_of(crd: JSONObject, folder: Path) -> list[type[CustomResource]]:
-    """The classes that the modules of `crd` declare."""
+    """Return the classes that the modules of `crd` declare."""
     found: list[type[CustomResource]] = []
     for name, source in modules([crd]).items():
         path = folder / f"{name}.py"
@@ -43,7 +43,7 @@ def kinds_of(crd: JSONObject, folder: Path) -> list[type[CustomResource]]:
 
 
 def meaning(schema: JSONObject, *, root: bool = False) -> JSONObject:
-    """What a schema says, however it says it; of `metadata` and the like it says the same in any kind."""
+    """Return the schema in a normal form, without the fields that are the same in every kind."""
     out = dict(schema)
     properties: JSONObject = out.pop("properties", {})
     out["properties"] = {key: meaning(each) for key, each in properties.items() if not (root and key in IMPLIED)}
@@ -57,7 +57,7 @@ def meaning(schema: JSONObject, *, root: bool = False) -> JSONObject:
 
 
 def whole(crd: JSONObject) -> JSONObject:
-    """A CRD as far as modules say it."""
+    """Return the parts of a CRD that modules express."""
     versions = {
         each["name"]: {**each, "schema": meaning(each["schema"]["openAPIV3Schema"], root=True)}
         for each in crd["spec"]["versions"]
@@ -65,7 +65,7 @@ def whole(crd: JSONObject) -> JSONObject:
     return {"name": crd["metadata"]["name"], **crd["spec"], "versions": versions}
 
 
-def test_the_golden_modules_are_what_is_made() -> None:
+def test_the_golden_modules_are_up_to_date() -> None:
     made = modules(yaml.load_all((GOLDEN / "models" / "crds.yaml").read_text()))
     golden = {path.stem: path.read_text() for path in (GOLDEN / "models").glob("*.py")}
     assert made == golden
@@ -136,7 +136,7 @@ def test_the_golden_modules_are_formatted_and_typed_strictly() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_makes_no_module_is_refused(document: JSONObject, message: str) -> None:
+def test_a_crd_without_a_usable_schema_is_rejected(document: JSONObject, message: str) -> None:
     head = {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "as.a.b"}}
     with pytest.raises(ModelError, match=message):
         modules([head | document])

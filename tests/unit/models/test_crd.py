@@ -78,7 +78,7 @@ def test_versions_of_a_kind_make_one_crd() -> None:
     assert versions == [("v1", True, False), ("v1alpha1", False, True)]
 
 
-def test_versions_that_do_not_make_one_crd_are_refused() -> None:
+def test_versions_that_do_not_fit_one_crd_are_rejected() -> None:
     class Other(CustomResource, group="example.com", version="v2", storage=False):
         size: int = 1
 
@@ -168,7 +168,7 @@ def test_a_built_in_struct_in_a_crd_brings_its_list_keys_and_formats() -> None:
     assert ports["items"]["properties"]["protocol"]["default"] == "TCP"
 
 
-def test_a_built_in_struct_that_contains_itself_is_refused() -> None:
+def test_a_built_in_struct_that_contains_itself_is_rejected() -> None:
     from kubewright.apis.apiextensions.v1 import JSONSchemaProps
 
     class Form(CustomResource, group="example.com", version="v1"):

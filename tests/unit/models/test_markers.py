@@ -42,7 +42,7 @@ def test_the_page_names_each_marker_of_controller_gen(name: str) -> None:
 
 
 @pytest.mark.parametrize("row", rows("Fields"), ids=by_marker)
-def test_a_field_has_the_schema_that_the_page_says(row: Row) -> None:
+def test_a_field_has_the_documented_schema(row: Row) -> None:
     schema = version_of(kind_with_field(row))["schema"]["openAPIV3Schema"]
     assert schema["properties"]["x"] == row.expected
     if row.note:
@@ -50,14 +50,14 @@ def test_a_field_has_the_schema_that_the_page_says(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", rows("Models"), ids=by_marker)
-def test_a_model_has_the_schema_that_the_page_says(row: Row) -> None:
+def test_a_model_has_the_documented_schema(row: Row) -> None:
     schema = version_of(kind_with_model(row))["schema"]["openAPIV3Schema"]["properties"]["x"]
     del schema["type"], schema["properties"]
     assert schema == row.expected
 
 
 @pytest.mark.parametrize("row", rows("Kinds"), ids=by_marker)
-def test_a_kind_is_in_the_crd_as_the_page_says(row: Row) -> None:
+def test_a_kind_has_the_documented_crd(row: Row) -> None:
     kind = kind_with_arguments(row)
     ((path, expected),) = row.expected.items()
     found: Any = version_of(kind) if path.startswith(".") else custom_resource_definition(kind)
@@ -80,12 +80,12 @@ def test_a_version_that_is_not_served_stays_in_the_crd() -> None:
     ]
 
 
-def test_a_union_of_a_field_that_has_a_reserved_name_is_escaped_as_cel_wants_it() -> None:
+def test_reserved_field_names_in_a_union_are_escaped_for_cel() -> None:
     rule = markers.ExactlyOneOf("namespace", "a").keywords["x-kubernetes-validations"][0]["rule"]
     assert rule == "[has(self.__namespace__),has(self.a)].filter(x,x==true).size() == 1"
 
 
-def test_a_union_of_fields_that_the_model_has_not_is_refused() -> None:
+def test_a_union_of_unknown_fields_is_rejected() -> None:
     with pytest.raises(ModelError, match="names \"pod_ip\", which is not a field; did you mean 'podIp'"):
 
         class Choice(Model, markers=[markers.ExactlyOneOf("hostIp", "pod_ip")]):
@@ -107,7 +107,7 @@ def test_a_union_of_fields_that_the_model_has_not_is_refused() -> None:
         ({"deprecated": "x" * 257}, "must not exceed 256 characters"),
     ],
 )
-def test_what_an_api_server_would_not_serve_is_refused(arguments: dict[str, Any], message: str) -> None:
+def test_a_kind_that_an_api_server_would_not_serve_is_rejected(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
 
         class Thing(CustomResource, group="example.com", version="v1", **arguments):
@@ -125,7 +125,7 @@ def test_a_status_without_its_subresource_is_written_with_the_rest() -> None:
     assert Thing.__api__.subresources == ()
 
 
-def test_a_group_of_kubernetes_needs_the_annotation_that_says_who_approved_it() -> None:
+def test_a_group_of_kubernetes_needs_the_approval_annotation() -> None:
     approval = {"api-approved.kubernetes.io": "https://example.com/1"}
 
     class Approved(CustomResource, group="things.k8s.io", version="v1", annotations=approval):
@@ -138,7 +138,7 @@ def test_a_group_of_kubernetes_needs_the_annotation_that_says_who_approved_it() 
             size: int = 1
 
 
-def test_a_default_of_the_status_is_in_the_crd_when_it_is_said_in_so_many_words() -> None:
+def test_an_explicit_default_of_the_status_is_in_the_crd() -> None:
     class Status(Model):
         phase: str | None = None
 

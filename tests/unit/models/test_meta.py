@@ -1,4 +1,4 @@
-"""What the structures of meta/v1 do."""
+"""The methods of the meta/v1 structures."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def test_an_owner_reference_names_the_owner_and_makes_it_the_controller() -> Non
     }
 
 
-def test_an_owner_that_does_not_manage_is_only_named() -> None:
+def test_an_owner_that_is_not_the_controller_is_only_referenced() -> None:
     assert owner_reference(deployment(), controller=False) == OwnerReference(
         api_version="apps/v1", kind="Deployment", name="web", uid="u-1"
     )
 
 
-def test_a_new_condition_has_the_time_of_now_to_the_second() -> None:
+def test_a_new_condition_has_the_current_time_in_whole_seconds() -> None:
     conditions: list[Condition] = []
     assert set_condition(conditions, "Ready", "True", reason="Up", observed_generation=2, now=NOON)
     assert msgspec.to_builtins(conditions) == [
@@ -62,7 +62,7 @@ def test_the_time_of_a_condition_moves_only_when_its_status_does() -> None:
     assert (len(conditions), conditions[0].last_transition_time.hour) == (1, 13)
 
 
-def test_setting_a_condition_that_is_there_already_changes_nothing() -> None:
+def test_setting_an_equal_condition_changes_nothing() -> None:
     conditions: list[Condition] = []
     assert set_condition(conditions, "Ready", "True", reason="Up", now=NOON)
     before = msgspec.json.encode(conditions)

@@ -1,4 +1,4 @@
-"""Models: what a user declares, and what is refused when the class is made."""
+"""Models: valid declarations, and errors at the class statement."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_none_and_empty_lists_and_maps_are_not_sent() -> None:
     assert sent(Absent()) == {}
 
 
-def test_null_and_absent_are_told_apart_where_the_type_says_so() -> None:
+def test_null_and_absent_are_different_if_the_type_allows_both() -> None:
     class Nullable(Model):
         required: int | None
         maybe: int | UnsetType | None = UNSET
@@ -112,7 +112,7 @@ def test_a_class_variable_is_not_a_field() -> None:
     assert (WithConstant.LIMIT, sent(WithConstant())) == (3, {"size": 1})
 
 
-def test_a_model_in_a_function_knows_the_models_around_it() -> None:
+def test_a_model_in_a_function_resolves_local_models() -> None:
     class Inner(Model):
         size: int
 
@@ -122,7 +122,7 @@ def test_a_model_in_a_function_knows_the_models_around_it() -> None:
     assert msgspec.json.decode(b'{"inner":[{"size":1}]}', type=Outer) == Outer(inner=[Inner(size=1)])
 
 
-def test_a_model_in_a_model_is_known_there() -> None:
+def test_a_nested_model_is_resolved_in_its_model() -> None:
     class Outer(Model):
         class Inner(Model):
             size: int
@@ -132,7 +132,7 @@ def test_a_model_in_a_model_is_known_there() -> None:
     assert msgspec.json.decode(b'{"inner":{"size":1}}', type=Outer).inner.size == 1
 
 
-def test_a_model_takes_over_the_fields_of_its_parent() -> None:
+def test_a_model_inherits_the_fields_of_its_parent() -> None:
     class Base(Model):
         size: int = 1
 
@@ -143,7 +143,7 @@ def test_a_model_takes_over_the_fields_of_its_parent() -> None:
 
 
 def make(annotation: Any, **default: Any) -> type[Model]:
-    """A model `Spec` with one field `x`."""
+    """Return a model `Spec` with one field `x`."""
     return type(Model)("Spec", (Model,), {"__annotations__": {"x": annotation}, "__module__": __name__, **default})
 
 
@@ -175,7 +175,7 @@ def make(annotation: Any, **default: Any) -> type[Model]:
         (Annotated[list[str], ListType("map"), ListMapKey("id")], r'for scalars use m.ListType\("set"\)'),
     ],
 )
-def test_a_type_that_cannot_be_in_a_crd_is_refused_with_what_to_write_instead(annotation: Any, message: str) -> None:
+def test_a_type_that_a_crd_cannot_express_is_rejected_with_an_alternative(annotation: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         make(annotation)
 
@@ -194,7 +194,9 @@ def test_a_type_that_cannot_be_in_a_crd_is_refused_with_what_to_write_instead(an
         (Annotated[str, Enum("a", "b")], "c", "must be one of"),
     ],
 )
-def test_a_default_against_the_fields_own_limits_is_refused(annotation: Any, default: Any, message: str) -> None:
+def test_a_default_that_violates_the_constraints_of_its_field_is_rejected(
+    annotation: Any, default: Any, message: str
+) -> None:
     with pytest.raises(ModelError, match=message):
         make(annotation, x=default)
 
@@ -212,11 +214,11 @@ def test_a_default_against_the_fields_own_limits_is_refused(annotation: Any, def
         Annotated[IntOrString | None, XValidation("true")],
     ],
 )
-def test_a_type_that_a_crd_can_say_is_accepted(annotation: Any) -> None:
+def test_a_type_that_a_crd_can_express_is_accepted(annotation: Any) -> None:
     assert issubclass(make(annotation), Model)
 
 
-def test_two_fields_of_one_name_on_the_wire_are_refused() -> None:
+def test_two_fields_with_the_same_json_name_are_rejected() -> None:
     with pytest.raises(ModelError, match="Spec: Multiple fields rename to the same name"):
 
         class Spec(Model):
@@ -224,13 +226,13 @@ def test_two_fields_of_one_name_on_the_wire_are_refused() -> None:
             nodePort: int
 
 
-def test_a_default_of_another_type_is_refused() -> None:
+def test_a_default_of_another_type_is_rejected() -> None:
     for annotation, default in ((int, "3"), (int, True), (str, 3), (bool, 1), (list[str], {"a": "b"})):
         with pytest.raises(ModelError, match=r"Spec\.x: the default .* it must be of type "):
             make(annotation, x=default)
 
 
-def test_a_value_without_a_type_is_refused_since_it_would_be_no_field() -> None:
+def test_a_value_without_an_annotation_is_rejected() -> None:
     with pytest.raises(
         ModelError,
         match=r"Spec\.size: a field needs a type, as in `size: int = 1`; for a constant write `size: ClassVar",
@@ -250,12 +252,12 @@ def test_a_value_without_a_type_is_refused_since_it_would_be_no_field() -> None:
     assert Constant().doubled == 10
 
 
-def test_a_struct_as_a_default_is_refused_since_all_would_share_it() -> None:
+def test_a_shared_struct_as_a_default_is_rejected() -> None:
     with pytest.raises(ModelError, match=r"Spec.x: all objects would share one Nothing; use field\(default_factory"):
         make(Nothing, x=Nothing())
 
 
-def test_a_default_that_lacks_what_it_needs_is_refused() -> None:
+def test_a_default_without_required_fields_is_rejected() -> None:
     class Part(Model):
         size: int
 
@@ -265,7 +267,7 @@ def test_a_default_that_lacks_what_it_needs_is_refused() -> None:
             part: Part = field(default_factory=Part)
 
 
-def test_a_version_can_take_over_the_fields_of_another() -> None:
+def test_a_version_can_inherit_the_fields_of_another() -> None:
     class First(CustomResource, group="example.com", version="v1", kind="Thing"):
         size: int = 1
         status: Nothing = field(default_factory=Nothing)
@@ -294,7 +296,7 @@ def test_a_version_can_take_over_the_fields_of_another() -> None:
         ({"group": "example.com", "version": "v1", "short_names": ["W"]}, 'short name "W"'),
     ],
 )
-def test_a_kind_with_a_bad_name_is_refused(arguments: dict[str, Any], message: str) -> None:
+def test_a_kind_with_an_invalid_name_is_rejected(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         type(CustomResource)("Web", (CustomResource,), {"__module__": __name__}, **arguments)
 
@@ -310,7 +312,7 @@ class Replicas(Model):
     replicas: int = 1
 
 
-def test_names_of_a_kind_are_guessed_and_can_be_given() -> None:
+def test_names_of_a_kind_are_derived_unless_they_are_given() -> None:
     class Podbuggertool(CustomResource, group="ualter.com", version="v1beta1", short_names=["pbt"]):
         spec: Nothing
 
@@ -333,12 +335,12 @@ def test_plurals_follow_the_usual_rules(kind: str, plural: str) -> None:
     assert cls.__api__.plural == plural
 
 
-def test_a_class_argument_that_does_not_exist_names_the_one_that_was_probably_meant() -> None:
+def test_an_unknown_class_argument_is_rejected_with_a_suggestion() -> None:
     with pytest.raises(ModelError, match=r"Web: a kind has no class argument 'shortnames'; did you mean 'short_names'"):
         types.new_class("Web", (CustomResource,), {"group": "example.com", "version": "v1", "shortnames": ["w"]})
 
 
-def test_a_field_by_its_name_on_the_wire_names_the_field_that_was_probably_meant() -> None:
+def test_a_json_name_of_a_field_is_rejected_with_a_suggestion() -> None:
     class Sized(Model):
         max_size: int = 1
 
@@ -354,7 +356,7 @@ def test_a_field_by_its_name_on_the_wire_names_the_field_that_was_probably_meant
         ({"scale": Scale()}, r'Scale\.replicas is "\.spec\.replicas"; Spec has no field "replicas"'),
         ({"columns": [PrintColumn("Size", ".spec.sise")]}, r"has no field \"sise\"; did you mean 'size'"),
         ({"columns": [PrintColumn("Size", ".spek.size")]}, r'Thing has no field "spek"'),
-        ({"selectable_fields": [".spec.colour"]}, r'Spec has no field "colour"'),
+        ({"selectable_fields": [".spec.color"]}, r'Spec has no field "color"'),
     ],
 )
 def test_a_path_to_a_field_that_does_not_exist_is_rejected(arguments: dict[str, Any], message: str) -> None:
@@ -391,7 +393,7 @@ def test_paths_into_metadata_maps_lists_and_filters_are_accepted() -> None:
     assert [each.name for each in Thing.__served_as__.columns] == ["Age", "App", "Ready"]
 
 
-def test_constraints_of_annotated_types_and_msgspec_are_markers_too() -> None:
+def test_constraints_of_annotated_types_and_msgspec_work_as_markers() -> None:
     class Spec(Model):
         size: Annotated[int, annotated_types.Ge(1), annotated_types.Lt(9)]
         names: Annotated[list[Annotated[str, annotated_types.MinLen(2)]], annotated_types.Len(1, 3)]
@@ -411,7 +413,7 @@ def test_constraints_of_annotated_types_and_msgspec_are_markers_too() -> None:
     assert properties["labels"]["maxProperties"] == 4
 
 
-def test_what_other_libraries_put_into_annotated_is_ignored() -> None:
+def test_annotations_of_other_libraries_are_ignored() -> None:
     class Spec(Model):
         size: Annotated[int, "a note"]
 

@@ -1,4 +1,4 @@
-"""RBAC rules: `tests/golden/rbac/role.yaml` is what controller-gen 0.19 wrote for the markers beside it."""
+"""RBAC rules: `tests/golden/rbac/role.yaml` is what controller-gen 0.19 wrote for the markers next to it."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def test_merged_rules_do_not_merge_further() -> None:
     assert rbac.merged(rbac.merged(RULES)) == rbac.merged(RULES)
 
 
-def test_the_rules_that_were_given_stay_as_they_are() -> None:
+def test_merging_does_not_modify_the_given_rules() -> None:
     mine = rule("batch", ["jobs", "cronjobs"], ["*", "get"])
     rbac.merged([mine])
     assert mine == rule("batch", ["jobs", "cronjobs"], ["*", "get"])
 
 
-def test_a_role_is_of_a_namespace() -> None:
+def test_a_role_can_be_namespaced() -> None:
     role = rbac.role("a", "b", [rule("", ["pods"], ["get"])])
     assert (role["kind"], role["metadata"]) == ("Role", {"name": "a", "namespace": "b"})

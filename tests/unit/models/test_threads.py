@@ -1,4 +1,4 @@
-"""Objects are read in several threads at once, as in a test whose control plane has a thread of its own."""
+"""Objects can be decoded in several threads at the same time, for example with a control plane in another thread."""
 
 import subprocess
 import sys
@@ -28,6 +28,6 @@ print(read)
 """
 
 
-def test_kinds_that_share_types_are_read_for_the_first_time_in_many_threads() -> None:
+def test_kinds_that_share_types_can_be_first_decoded_in_many_threads() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "['c', 'c', 'c', 'c']\n"), done.stderr

@@ -1,4 +1,7 @@
-"""Objects and kinds judged without an API server. That one says the same is in tests/integration/test_validation.py."""
+"""Validation of objects and kinds without an API server.
+
+tests/integration/test_validation.py compares it with the validation of an API server.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,11 @@ def faults(obj: Gauge | dict[str, object], old: Gauge | dict[str, object] | None
     return [str(fault) for fault in Gauge.validate(obj, old)]
 
 
-def test_an_object_that_keeps_to_its_type_has_no_faults() -> None:
+def test_a_valid_object_has_no_faults() -> None:
     assert faults(Gauge(range=Range())) == []
 
 
-def test_constraints_and_rules_are_checked_and_told_as_the_api_server_does() -> None:
+def test_constraints_and_rules_are_checked_and_reported_as_by_the_api_server() -> None:
     too_high = "range.high: Invalid value: 200: range.high in body should be less than or equal to 100"
     assert faults(Gauge(range=Range(high=200))) == [too_high]
     [broken] = faults(Gauge(range=Range(low=11)))
@@ -37,14 +40,14 @@ def test_constraints_and_rules_are_checked_and_told_as_the_api_server_does() -> 
     assert broken.endswith(": low is above high")
 
 
-def test_a_plain_document_is_judged_with_the_defaults_of_its_type_and_stays_as_it_is() -> None:
+def test_a_plain_document_is_validated_with_defaults_and_not_modified() -> None:
     document: dict[str, object] = {"range": {"low": 11}, "unknown": 1}
     assert len(faults(document)) == 1
     assert document == {"range": {"low": 11}, "unknown": 1}
     assert faults({})[0] == "range: Required value"
 
 
-def test_with_the_object_before_a_change_is_judged() -> None:
+def test_an_update_is_validated_against_the_previous_object() -> None:
     old = Gauge(range=Range(high=200))
     assert faults(Gauge(range=Range(high=200)), old) == []
     assert faults(Gauge(range=Range(), unit="ft"), old) == ['unit: Invalid value: "ft": a gauge keeps its unit']
@@ -70,7 +73,7 @@ class Faulty(Model):
         (Faulty, r"Thing\.spec\.parts\[\]\.pattern: .* must be a valid regular expression"),
     ],
 )
-def test_a_kind_that_an_api_server_would_refuse_is_refused_with_the_field(spec: type[Model], message: str) -> None:
+def test_a_kind_that_an_api_server_would_reject_is_rejected_with_the_field(spec: type[Model], message: str) -> None:
     thing = type(CustomResource)(
         "Thing",
         (CustomResource,),
@@ -82,7 +85,7 @@ def test_a_kind_that_an_api_server_would_refuse_is_refused_with_the_field(spec: 
         custom_resource_definition(thing)
 
 
-def test_a_selectable_field_is_one_of_the_kind_and_a_scalar() -> None:
+def test_a_selectable_field_must_exist_and_be_a_scalar() -> None:
     class Thing(CustomResource, group="example.com", version="v1", selectable_fields=[".name"]):
         name: list[str]
 

@@ -1,4 +1,4 @@
-"""`make controlplane` where it cannot work, and where there is nothing to do."""
+"""`make controlplane` if it cannot build, and if nothing needs to be built."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def build(cache: Path, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def fake_go(folder: Path, script: str) -> str:
-    """A PATH with nothing but a `go` that runs `script`."""
+    """Return a PATH that has only a `go` that runs `script`."""
     folder.mkdir()
     (folder / "go").write_text(f"#!/bin/sh\n{script}\n")
     (folder / "go").chmod(0o755)
     return str(folder)
 
 
-def test_without_go_one_line_says_what_is_missing_and_what_goes_on_working(tmp_path: Path) -> None:
+def test_without_go_one_line_says_what_is_missing_and_what_still_works(tmp_path: Path) -> None:
     done = build(tmp_path / "cache", PATH=str(tmp_path))
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
@@ -32,7 +32,7 @@ def test_without_go_one_line_says_what_is_missing_and_what_goes_on_working(tmp_p
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_go_that_is_too_old_is_reported_in_its_own_words(tmp_path: Path) -> None:
+def test_a_go_that_is_too_old_is_reported_with_its_output(tmp_path: Path) -> None:
     path = fake_go(tmp_path / "bin", "echo 'go: go.mod requires go >= 1.26.0 (running go 1.22.0)' >&2; exit 1")
     done = build(tmp_path / "cache", PATH=path)
     assert done.returncode == 1

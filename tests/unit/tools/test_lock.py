@@ -1,4 +1,4 @@
-"""The lock of what CI installs: it has every requirement of the repository, and says what it lacks."""
+"""The lock of what CI installs: it has every requirement of the repository, and missing ones are reported."""
 
 from __future__ import annotations
 

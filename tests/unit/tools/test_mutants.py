@@ -13,7 +13,7 @@ HERE = Path("demo.py")
 
 
 def changes(source: str) -> dict[str, str]:
-    """The mutants of a function's body, by what is changed; each as the changed body."""
+    """Return the changed bodies of a function's mutants, by change."""
     body = dedent(source).strip("\n")
     module = "async def f(a, b, c):\n" + "\n".join(f"    {line}" for line in body.splitlines()) + "\n"
     found = {}
@@ -100,7 +100,7 @@ def test_annotations_decorators_overloads_and_constants_of_modules_are_left_alon
     assert mutants_of(dedent(source).encode(), HERE) == []
 
 
-def test_places_are_right_after_characters_of_several_bytes() -> None:
+def test_places_are_correct_after_multibyte_characters() -> None:
     assert changes("x = ['é', '→', a < b]")["`a < b` became `a <= b`"] == "x = ['é', '→', (a <= b)]"
 
 
@@ -164,7 +164,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def outcomes(repository: Path, wanted: str) -> str:
-    """What a run prints about the mutants whose change matches."""
+    """Return the output of a run for the mutants whose change matches."""
     said: list[str] = []
     areas = {"bank": Area("src/demo", "tests")}
     chosen = [each for each in sample(repository, areas, 99, 0) if re.search(wanted, each[1].change)]

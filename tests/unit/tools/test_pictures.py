@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 NAMES = sorted(pictures())
 
 
-def test_the_pictures_in_the_repository_are_what_their_sources_draw() -> None:
+def test_the_pictures_in_the_repository_are_up_to_date() -> None:
     assert main(["--check"]) == 0
 
 
@@ -39,7 +39,7 @@ def test_every_file_in_the_folder_is_drawn_by_a_source() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_picture_is_readable_by_a_screen_reader_and_asks_for_nothing_from_elsewhere(name: str) -> None:
+def test_a_picture_works_with_screen_readers_and_loads_nothing_external(name: str) -> None:
     svg = pictures()[name]
     root = ElementTree.fromstring(svg)
     assert root.get("role") == "img"

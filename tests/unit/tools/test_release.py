@@ -209,7 +209,7 @@ def test_a_build_that_fails_is_shown(repository: Path, capsys: pytest.CaptureFix
 
 
 def write_wheel(folder: Path, *, without: str = "", extra: str = "") -> Path:
-    """The wheel of the backend above, without one file or field, or with one more file."""
+    """Return the wheel of the backend above, without one file or field, or with one more file."""
     namespace: dict[str, object] = {}
     exec(BACKEND.format(name="demo"), namespace)  # the backend's own text, as a fixture
     metadata = "\n".join(

@@ -1,4 +1,4 @@
-"""Transcripts: what commands say is what is written down, in the files of `make generate` and in pages for readers."""
+"""Transcripts: the output of commands matches the pages and the files of `make generate`."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def replayed(folder: Path, page: str) -> str:
 
 
 @pytest.mark.timeout(300)
-def test_commands_say_what_is_written_down() -> None:
+def test_commands_print_the_documented_output() -> None:
     transcripts = sorted((ROOT / "tests/golden/transcripts").glob("*.txt"))
     command = [sys.executable, "-m", "tools.transcripts", "--check", *transcripts]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_page_has_what_its_commands_say_now(tmp_path: Path) -> None:
+def test_a_page_is_updated_with_the_current_output(tmp_path: Path) -> None:
     page = "Say it:\n\n```console\n$ echo one\nten\n$ echo two\n```\n\n    $ echo not run\n"
     assert replayed(tmp_path, page) == page.replace("ten", "one").replace("two\n`", "two\ntwo\n`")
 
 
-def test_a_command_knows_what_those_before_it_left(tmp_path: Path) -> None:
+def test_a_command_sees_the_state_that_earlier_commands_left(tmp_path: Path) -> None:
     page = "```console\n$ cd /\n$ name=it\n```\nand\n```console\n$ pwd; echo $name\n/\nit\n```\n"
     assert replayed(tmp_path, page) == page
 
@@ -49,7 +49,7 @@ def test_a_command_may_have_several_lines(tmp_path: Path) -> None:
     assert replayed(tmp_path, page) == page
 
 
-def test_a_file_with_a_title_is_written_where_the_reader_is(tmp_path: Path) -> None:
+def test_a_file_with_a_title_is_written_to_the_current_folder(tmp_path: Path) -> None:
     page = '```console\n$ mkdir -p project && cd project\n```\n```python title="a/b.py"\nx = 1\n```\n'
     page += "```console\n$ cat a/b.py\nx = 1\n$ pwd\n~/project\n```\n"
     assert replayed(tmp_path, page) == page
@@ -76,13 +76,13 @@ def test_a_failure_that_is_shown_has_to_happen(tmp_path: Path) -> None:
         replayed(tmp_path, page.replace("&& false", "&& true"))
 
 
-def test_of_a_command_in_the_background_is_shown_what_it_says_until_it_is_ready(tmp_path: Path) -> None:
+def test_a_background_command_shows_its_output_until_it_is_ready(tmp_path: Path) -> None:
     (tmp_path / "serve").write_text("echo new; sleep 0.2; echo ready; sleep 60")
     page = f"```console\n$ sh {tmp_path}/serve &\nold\nready\n$ kill %1\n```\n"
     assert replayed(tmp_path, page) == page.replace("old", "new")
 
 
-def test_what_is_left_running_is_stopped(tmp_path: Path) -> None:
+def test_processes_that_are_left_running_are_stopped(tmp_path: Path) -> None:
     page = "```console\n$ sleep 600 &\n$ echo $! > " + str(tmp_path / "pid") + "\n```\n"
     replayed(tmp_path, page)
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
@@ -104,7 +104,7 @@ def test_what_is_left_running_is_stopped(tmp_path: Path) -> None:
         pytest.param("Normal 3s (x2 over 5s) it", "Normal 3s it", id="merged Events"),
     ],
 )  # fmt: skip
-def test_what_is_another_each_time_does_not_count(one: str, other: str, tmp_path: Path) -> None:
+def test_values_that_vary_between_runs_are_ignored(one: str, other: str, tmp_path: Path) -> None:
     assert one != other
     assert alike(one, other)
 
@@ -119,5 +119,5 @@ def test_what_is_another_each_time_does_not_count(one: str, other: str, tmp_path
         pytest.param("b\na", "a\nb", id="order"),
     ],
 )
-def test_what_a_command_says_counts(one: str, other: str) -> None:
+def test_a_difference_in_the_output_fails_the_check(one: str, other: str) -> None:
     assert not alike(one, other)

@@ -50,7 +50,7 @@ SWITCH: Final[dict[str, Any]] = {"is_flag": False, "flag_value": "true", "type":
 
 
 def not_here(option: str, why: str) -> Callable[[F], F]:
-    """An option of kubebuilder that has no meaning here. Using it is an error: `why`, and what to do."""
+    """Return an option of kubebuilder that has no meaning here. Using it is an error: `why`, and what to do."""
 
     def refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
         if value is not None:

@@ -59,7 +59,7 @@ class Target:
 
     @classmethod
     def of(cls, kubeconfig: Path | None, context: str | None, *, namespace: str = "", image: str = "") -> Target:
-        """The target that the options name. Raises ConfigError."""
+        """Return the target that the options name. Raises ConfigError."""
         project = Project.load()
         manifests = project.manifests()
         if namespace:
@@ -77,7 +77,7 @@ class Target:
 
 
 def client_of(config: Config) -> Client:
-    """The client that commands use. It prints the warnings of the API server."""
+    """Return the client that commands use. It prints the warnings of the API server."""
     return Client(config, user_agent=FIELD_MANAGER, field_manager=FIELD_MANAGER, on_warning=console.warn)
 
 
@@ -107,7 +107,7 @@ def unfinished(remains: str) -> Generator[Done]:
 
 
 async def confirmed(client: Client, crds: Iterable[JSONObject], *, yes: bool) -> bool:
-    """Whether the CRDs may be deleted with all objects of their kinds. Asks at a terminal, unless `yes`.
+    """Return whether the CRDs may be deleted with all objects of their kinds. Asks at a terminal, unless `yes`.
 
     Raises ConfigError if objects would be deleted, `yes` is not set and there is no terminal to ask at.
     """

@@ -23,7 +23,7 @@ def kubeconfig_options(function: F) -> F:
 
 
 def config_of(kubeconfig: Path | None, context: str | None) -> Config:
-    """The configuration that the options of `kubeconfig_options` name."""
+    """Return the configuration that the options of `kubeconfig_options` name."""
     return Config.from_kubeconfig(kubeconfig, context=context) if kubeconfig else Config.load(context=context)
 
 

@@ -55,12 +55,12 @@ class Project:
         return self.program
 
     def manifests(self) -> Manifests:
-        """The manifests of the deployment. Raises ConfigError for a project without a Manager."""
+        """Return the manifests of the deployment. Raises ConfigError for a project without a Manager."""
         return render(self.manager, self.kinds, self.settings)
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The folder `start` (by default the current folder), or the nearest above it, with a pyproject.toml."""
+    """Return the folder `start` (by default the current folder), or the nearest above it, with a pyproject.toml."""
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
         if (folder / "pyproject.toml").is_file():
@@ -120,7 +120,7 @@ def _import(root: Path, name: str) -> ModuleType:
 
 
 def _import_failed(root: Path, module: str, error: Exception) -> ConfigError:
-    """The error, and the line of the project that raised it. A traceback would mostly show this command."""
+    """Return the error, and the line of the project that raised it. A traceback would mostly show this command."""
     if isinstance(error, SyntaxError):
         file, line, what = error.filename, error.lineno, error.msg
     else:

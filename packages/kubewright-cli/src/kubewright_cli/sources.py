@@ -34,7 +34,7 @@ class Sources:
         return sorted(path.relative_to(self._root) for path in changed)
 
     def fault(self, changed: list[Path]) -> str:
-        """The first of these files that does not compile, and why; empty if all do."""
+        """Return the first of these files that does not compile, and why; empty if all do."""
         for path in changed:
             source = self._root / path
             if path.suffix != ".py" or not source.exists():
@@ -67,7 +67,7 @@ class Sources:
         return found
 
     def _python_files(self) -> Iterator[Path]:
-        """All Python files, except in virtual environments and hidden folders."""
+        """Yield all Python files, except in virtual environments and hidden folders."""
         for folder, below, files in os.walk(self._folder):
             if "pyvenv.cfg" in files:
                 below.clear()

@@ -69,7 +69,7 @@ class Supervisor:
             await process.wait()
 
     async def _change(self, process: asyncio.subprocess.Process) -> list[Path]:
-        """The files that changed; none if the operator has exited for good or is being stopped."""
+        """Return the files that changed; none if the operator has exited for good or is being stopped."""
         ended = asyncio.create_task(process.wait())
         stopping = asyncio.create_task(self._stopping.wait())
         changed = asyncio.create_task(self._good_change())

@@ -42,7 +42,7 @@ class Operator(Protocol):
         ...
 
     def rbac_rules(self) -> list[PolicyRule]:
-        """The permissions of the program. It runs with these and no others."""
+        """Return the permissions of the program. It runs with these and no others."""
         ...
 
 

@@ -194,7 +194,7 @@ async def test_an_eviction_respects_the_disruption_budget(api: API) -> None:
     eviction = {"metadata": {"name": "p"}}
     status = await api.rejected(429, "POST", f"{PODS}/p/eviction", eviction)
     assert status["message"] == "Cannot evict pod as it would violate the pod's disruption budget."
-    assert "retryAfterSeconds" not in status["details"], "it is for the caller to judge when to ask again"
+    assert "retryAfterSeconds" not in status["details"], "the caller decides when to retry"
     await api.ok("PATCH", f"{budgets}/pdb/status", {"status": {"disruptionsAllowed": 1}}, content_type=MERGE)
     await api.ok("POST", f"{PODS}/p/eviction", eviction)
     evicted = await api.ok("GET", f"{PODS}/p")

@@ -1,4 +1,4 @@
-"""main.py with one more controller, whatever its author has made of it."""
+"""A controller is added to main.py, however its author has changed the file."""
 
 from __future__ import annotations
 

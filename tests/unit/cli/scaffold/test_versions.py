@@ -1,4 +1,4 @@
-"""Another version of a kind is a copy of one that exists."""
+"""Another version of a kind is a copy of an existing version."""
 
 from __future__ import annotations
 

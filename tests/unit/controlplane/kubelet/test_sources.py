@@ -1,4 +1,4 @@
-"""What a container gets: references, fields of its Pod, files, tokens, and the command of its image."""
+"""Inputs of a container: references, fields of its Pod, files, tokens, and the command of its image."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _STRINGS: Final = {"byte": "bytes", "date-time": "Time"}
 
 
 def field_lines(name: str, wire: str, schema: JSONObject, *, required: bool, classes: Classes) -> list[str]:
-    """The declaration of a field, without its docstring."""
+    """Return the declaration of a field, without its docstring."""
     rest = dict(schema)
     has_default = "default" in rest
     default = rest.pop("default", None)
@@ -65,7 +65,7 @@ def annotated(base: Code, markers: list[Code]) -> Code:
 
 
 def type_of(schema: JSONObject, where: str, classes: Classes) -> tuple[Code, list[Code]]:
-    """The type of a value, and its markers. Raises ModelError for a schema without a type."""
+    """Return the type of a value, and its markers. Raises ModelError for a schema without a type."""
     rest = dict(schema)
     kind = rest.pop("type", "")
     if rest.pop("x-kubernetes-int-or-string", False):
@@ -89,7 +89,7 @@ def type_of(schema: JSONObject, where: str, classes: Classes) -> tuple[Code, lis
 
 
 def _inside(schema: JSONObject, where: str, classes: Classes) -> Code:
-    """The type of items or of map values, which can have neither a docstring nor a field default."""
+    """Return the type of items or of map values, which can have neither a docstring nor a field default."""
     rest = dict(schema)
     nullable = rest.pop("nullable", False)
     default = [call("Default", literal(rest.pop("default")))] if "default" in rest else []
@@ -130,7 +130,7 @@ def _choice(rest: JSONObject, kind: type) -> Code | None:
 
 
 def _taken(rest: JSONObject, key: str, known: dict[str, str]) -> str:
-    """The value at `key`; removes it from `rest` if it is known."""
+    """Return the value at `key`; removes it from `rest` if it is known."""
     value = rest.get(key, "")
     if value in known:
         del rest[key]
@@ -138,7 +138,7 @@ def _taken(rest: JSONObject, key: str, known: dict[str, str]) -> str:
 
 
 def _is_own(default: Any, base: Code) -> bool:
-    """Whether a default can be the default of the Python field."""
+    """Return whether a default can be the default of the Python field."""
     text = flat(base)
     if text.startswith("Literal["):
         return True
@@ -147,7 +147,7 @@ def _is_own(default: Any, base: Code) -> bool:
 
 
 def _absent(base: Code, *, nullable: bool) -> tuple[Code, tuple[str, ...]]:
-    """The default of an optional field, and the types to add for it."""
+    """Return the default of an optional field, and the types to add for it."""
     if nullable:
         return "UNSET", ("UnsetType", "None")
     if isinstance(base, Group) and base.head in ("list[", "dict[") and base.parts[-1] != ("", "Any"):
@@ -156,7 +156,7 @@ def _absent(base: Code, *, nullable: bool) -> tuple[Code, tuple[str, ...]]:
 
 
 def _bare(code: Code) -> Code:
-    """A type without its markers."""
+    """Return a type without its markers."""
     if isinstance(code, str):
         return code
     if isinstance(code, Union):
@@ -167,7 +167,7 @@ def _bare(code: Code) -> Code:
 
 
 def _named(value: Code, wire: str) -> Code:
-    """A default with the field's name on the wire."""
+    """Return a default with the field's name on the wire."""
     if isinstance(value, Group) and value.head == "field(":
         return replace(value, parts=(*value.parts, ("name=", quoted(wire))))
     return call("field", default=value or None, name=quoted(wire))

@@ -54,7 +54,7 @@ def union(first: Code, *others: Code) -> Code:
 
 
 def literal(value: Any) -> Code:
-    """A JSON value as code."""
+    """Return a JSON value as code."""
     if is_object(value):
         return Group("{", tuple((f"{quoted(key)}: ", literal(each)) for key, each in value.items()), "}")
     if is_array(value):
@@ -63,7 +63,7 @@ def literal(value: Any) -> Code:
 
 
 def quoted(text: str) -> str:
-    """A string in the quotes that need fewer escapes."""
+    """Return a string in the quotes that need fewer escapes."""
     double = json.dumps(text, ensure_ascii=False)
     if text.count('"') <= text.count("'"):
         return double
@@ -86,7 +86,7 @@ def lines(code: Code, indent: str = "", before: str = "", after: str = "") -> li
 
 
 def declaration(name: str, annotation: Code, value: Code) -> list[str]:
-    """A field in a class; `value` is its default, or "" for none."""
+    """Return a field in a class; `value` is its default, or "" for none."""
     if not value:
         return lines(annotation, "    ", f"{name}: ")
     line = f"    {name}: {flat(annotation)} = {flat(value)}"

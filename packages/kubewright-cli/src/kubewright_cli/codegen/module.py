@@ -48,7 +48,7 @@ _MODULES: Final = {
 
 
 def modules(crds: Iterable[JSONObject]) -> dict[str, str]:
-    """The source of each module, by name. `crds` are CustomResourceDefinitions of apiextensions.k8s.io/v1.
+    """Return the source of each module, by name. `crds` are CustomResourceDefinitions of apiextensions.k8s.io/v1.
 
     Raises ModelError for another document, and for a version without a structural schema.
     """
@@ -56,7 +56,7 @@ def modules(crds: Iterable[JSONObject]) -> dict[str, str]:
 
 
 def modules_of(crds: Iterable[JSONObject]) -> dict[str, Module]:
-    """The modules with their kinds. Raises ModelError."""
+    """Return the modules with their kinds. Raises ModelError."""
     made: dict[str, Module] = {}
     for crd in map(_normalized, crds):
         if crd.get("kind") != "CustomResourceDefinition" or crd.get("apiVersion") != "apiextensions.k8s.io/v1":
@@ -119,7 +119,7 @@ class Module:
         )
 
     def _nested(self, schema: JSONObject, name: str) -> str:
-        """The name of the class for `schema`. Equal schemas share a class."""
+        """Return the name of the class for `schema`. Equal schemas share a class."""
         if shared := _shared().get(_key(_undescribed(schema))):
             return shared
         key = _key(schema)
@@ -145,7 +145,7 @@ class Module:
     def _field(
         self, owner: str, attribute: str, wire: str, schema: JSONObject, *, required: bool, of_kind: bool
     ) -> list[str]:
-        """A field with its docstring, unless its class has the same docstring."""
+        """Return a field with its docstring, unless its class has the same docstring."""
         held: list[str] = []
 
         def nested(schema: JSONObject) -> str:
@@ -175,7 +175,7 @@ def _normalized(value: Any) -> Any:
 
 @cache
 def _shared() -> dict[str, str]:
-    """The names of structures of the SDK that many kinds have, by schema."""
+    """Return the names of structures of the SDK that many kinds have, by schema."""
     return {_key(_undescribed(struct_schema(each))): each.__name__ for each in (meta.Condition, meta.LabelSelector)}
 
 
@@ -198,7 +198,7 @@ def _markers(schema: JSONObject) -> dict[str, Code]:
 
 
 def _arguments(crd: JSONObject, version: JSONObject, name: str) -> dict[str, Code]:
-    """The class arguments of a kind that differ from the defaults."""
+    """Return the class arguments of a kind that differ from the defaults."""
     spec = crd["spec"]
     subresources: JSONObject = version.get("subresources") or {}
     properties: JSONObject = version["schema"]["openAPIV3Schema"].get("properties") or {}
@@ -252,7 +252,7 @@ def _scale(scale: JSONObject) -> Code:
 
 
 def _imports(body: str) -> list[str]:
-    """The imports that the classes need, sorted."""
+    """Return the imports that the classes need, sorted."""
     code = re.sub(r'"""(?:[^"\\]|\\.|"(?!""))*"""', "", body)
     words = set(re.findall(r"\w+", re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', code)))
     out: list[str] = []

@@ -12,7 +12,7 @@ _TAKEN_IN_KINDS: Final = _TAKEN | {"api_version", "kind", "metadata", "validate"
 
 
 def attribute(wire: str, taken: Container[str], *, of_kind: bool = False) -> str:
-    """The name of a field in snake_case that is not `taken`. Names that annotations use get a `_`."""
+    """Return the name of a field in snake_case that is not `taken`. Names that annotations use get a `_`."""
     name = re.sub(r"\W", "_", wire.strip("$"), flags=re.ASCII)
     name = re.sub(r"([A-Z]{2,})s(?=$|[A-Z])", lambda found: found[1].capitalize() + "s", name)
     name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
@@ -25,7 +25,7 @@ def attribute(wire: str, taken: Container[str], *, of_kind: bool = False) -> str
 
 
 def attributes(wires: Iterable[str], *, of_kind: bool = False) -> dict[str, str]:
-    """The name of each field of a class, by its name on the wire. The order of `wires` does not matter.
+    """Return the name of each field of a class, by its name on the wire. The order of `wires` does not matter.
 
     If two fields would have the same name, the field whose name on the wire follows from it gets it.
     """
@@ -36,7 +36,7 @@ def attributes(wires: Iterable[str], *, of_kind: bool = False) -> dict[str, str]
 
 
 def class_name(owner: str, wire: str) -> str:
-    """The name of the class for a field of `owner`."""
+    """Return the name of the class for a field of `owner`."""
     parts = re.findall(r"[A-Za-z0-9]+", wire)
     return owner + "".join(part[0].upper() + part[1:] for part in parts)
 
@@ -50,7 +50,7 @@ def unique(name: str, taken: Container[str]) -> str:
 
 
 def on_the_wire(name: str) -> str:
-    """The default name of a field on the wire."""
+    """Return the default name of a field on the wire."""
     first, *others = name.rstrip("_").split("_")
     return first + "".join(each.title() for each in others)
 

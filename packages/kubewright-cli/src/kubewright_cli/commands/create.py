@@ -142,7 +142,7 @@ def _create_controller(root: Path, record: Record, group: str, version: str, kin
 
 
 def _known(record: Record, group: str, version: str, kind: str) -> Resource:
-    """A kind of the project or of Kubernetes. As in kubebuilder, `core` is the group without a name."""
+    """Return a kind of the project or of Kubernetes. As in kubebuilder, `core` is the group without a name."""
     for each in record.versions_of(group, kind):
         if each.version == version:
             return each
@@ -157,7 +157,7 @@ def _known(record: Record, group: str, version: str, kind: str) -> Resource:
 
 
 def _built_in(group: str, version: str, kind: str) -> type[Object] | None:
-    """The kind of Kubernetes, if there is one."""
+    """Return the kind of Kubernetes, if there is one."""
     try:
         module = importlib.import_module(f"kubewright.apis.{(group or 'core').partition('.')[0]}.{version}")
     except ModuleNotFoundError:
@@ -192,7 +192,7 @@ def _explain_versions(kind: str, added: str, other: str, copied_from: str) -> No
 
 
 def _plural(given: str | None, kind: str, others: list[Resource]) -> str:
-    """The plural for the record: empty if it is regular."""
+    """Return the plural for the record: empty if it is regular."""
     if given is None and others:
         return others[0].plural
     return "" if given in (None, plural_of(kind.lower())) else str(given)

@@ -60,7 +60,7 @@ async def _examine(target: Target) -> tuple[str, list[Finding]]:
 
 
 def _foreign(target: Target) -> str | None:
-    """The other project whose code the manager's image runs on an embedded control plane."""
+    """Return the other project whose code the manager's image runs on an embedded control plane."""
     table = table_of(target.config)
     if table is None:
         return None

@@ -84,7 +84,7 @@ def command(
 
 
 def _access_flags(kubeconfig: Path | None, context: str | None) -> list[str]:
-    """The operator's flags for the same options."""
+    """Return the operator's flags for the same options."""
     flags = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
     return [*flags, f"--context={context}"] if context else flags
 

@@ -20,7 +20,7 @@ _AT_ONCE = 16
 
 
 async def denied(client: Client, manifests: Manifests, account: str) -> list[Permission]:
-    """The permissions that the ServiceAccount lacks. Raises Forbidden if this client may not ask."""
+    """Return the permissions that the ServiceAccount lacks. Raises Forbidden if this client may not ask."""
     namespace = manifests.settings.namespace
     needed = list(dict.fromkeys(_needed(manifests)))
     gate = asyncio.Semaphore(_AT_ONCE)

@@ -39,7 +39,7 @@ _PRUNED: Final = (
 
 
 def labels_of(settings: Settings) -> Mapping[str, str]:
-    """The labels of the objects of a deployment."""
+    """Return the labels of the objects of a deployment."""
     return {"app.kubernetes.io/name": settings.name, "app.kubernetes.io/managed-by": _MANAGED_BY}
 
 
@@ -110,7 +110,7 @@ async def _prune(client: Client, settings: Settings, wanted: set[tuple[str, str,
 
 
 def _is_of(settings: Settings, api: APIResource, meta: ObjectMeta) -> bool:
-    """Whether a labeled object belongs to this deployment. Roles may be in any watched namespace."""
+    """Return whether a labeled object belongs to this deployment. Roles may be in any watched namespace."""
     if meta.namespace and meta.namespace != settings.namespace and api.kind not in ("Role", "RoleBinding"):
         return False
     return meta.name.startswith(settings.name_prefix)
@@ -123,6 +123,6 @@ async def _until_free(client: Client, namespace: str) -> None:
 
 
 async def _is_ours(client: Client, settings: Settings, *, default: bool) -> bool:
-    """Whether the Namespace belongs to the deployment; `default` if it does not exist."""
+    """Return whether the Namespace belongs to the deployment; `default` if it does not exist."""
     found = await client.get_or_none(Namespace, settings.namespace)
     return default if found is None else labels_of(settings).items() <= found.metadata.labels.items()

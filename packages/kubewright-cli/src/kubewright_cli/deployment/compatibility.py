@@ -42,7 +42,7 @@ class Undecodable:
 
 
 async def undecodable_objects(client: Client, manifests: Manifests) -> AsyncGenerator[Undecodable]:
-    """The objects of the project's kinds that the program cannot decode."""
+    """Yield the objects of the project's kinds that the program cannot decode."""
     for crd in manifests.crds:
         installed = await installed_crd(client, crd)
         if installed is None:
@@ -58,7 +58,9 @@ async def undecodable_objects(client: Client, manifests: Manifests) -> AsyncGene
 
 
 def decode_fault(cls: type[CustomResource], obj: Unstructured) -> str | None:
-    """Why `cls` cannot decode the object; None if it can. The defaults of the class's schema are filled in first."""
+    """Return why `cls` cannot decode the object; None if it can. The defaults of the class's schema are filled in
+    first.
+    """
     document = read_object(encode_object(obj)) | {"apiVersion": cls.__api__.api_version}
     _filled(cls, document)
     try:

@@ -23,7 +23,7 @@ _BAD: Final = ("Stalled", "Degraded", "Failed", "Reconciling")
 
 
 def not_reconciled(obj: Unstructured, declared: Container[str]) -> str | None:
-    """Why it is known that the operator has never reconciled the object; None if it has, or if nobody can know.
+    """Return why it is known that the operator has never reconciled the object; None if it has, or if nobody can know.
 
     `declared` are the fields that the type's status has.
     """
@@ -36,7 +36,7 @@ def not_reconciled(obj: Unstructured, declared: Container[str]) -> str | None:
 
 
 def reason_not_converged(obj: Unstructured) -> str | None:
-    """What the object itself reports against being converged; None if it reports nothing."""
+    """Return what the object itself reports against being converged; None if it reports nothing."""
     meta = obj.metadata
     if meta.deletion_timestamp is not None:
         held = f", held by {', '.join(meta.finalizers)}" if meta.finalizers else ""

@@ -63,7 +63,7 @@ async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: floa
 
 
 async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
-    """All objects of the kinds, in any version.
+    """Return all objects of the kinds, in any version.
 
     Raises ConfigError for an installed CRD that serves no version: its objects cannot be listed.
     """
@@ -83,17 +83,17 @@ async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
 
 
 async def installed_crd(client: Client, crd: JSONObject) -> CustomResourceDefinition | None:
-    """The CRD of that name in the cluster; None if it is not installed."""
+    """Return the CRD of that name in the cluster; None if it is not installed."""
     return await client.get_or_none(CustomResourceDefinition, crd["metadata"]["name"])
 
 
 def served_versions(installed: CustomResourceDefinition) -> list[str]:
-    """The versions that the cluster serves."""
+    """Return the versions that the cluster serves."""
     return [each.name for each in installed.spec.versions if each.served]
 
 
 def served_api(crd: JSONObject, installed: CustomResourceDefinition) -> APIResource:
-    """The resource in a version that the cluster serves: the program's storage version if possible.
+    """Return the resource in a version that the cluster serves: the program's storage version if possible.
 
     Raises ConfigError if the cluster serves no version.
     """
@@ -131,7 +131,7 @@ async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout:
 
 
 def held_up(left: Iterable[Custom], timeout: float) -> DeadlineExceeded:
-    """The error that names the objects that remain."""
+    """Return the error that names the objects that remain."""
     shown = "; ".join(f"{each}, held by {', '.join(each.finalizers) or 'nothing'}" for each in left)
     return DeadlineExceeded(
         f"after {timeout:g} s these objects remained: {shown}. Does the operator run and finalize deleted objects? "
@@ -140,7 +140,7 @@ def held_up(left: Iterable[Custom], timeout: float) -> DeadlineExceeded:
 
 
 def api_of(crd: JSONObject) -> APIResource:
-    """The resource that a CRD defines, in its storage version."""
+    """Return the resource that a CRD defines, in its storage version."""
     spec = crd["spec"]
     names, version = spec["names"], next(each["name"] for each in spec["versions"] if each["storage"])
     singular = names.get("singular") or names["kind"].lower()

@@ -31,8 +31,8 @@ from kubewright_cli.deployment.pods import (
     leader_among,
     lease_of,
     pods_of,
+    problem_of,
     restarts,
-    trouble_with,
 )
 from kubewright_cli.deployment.status import Cause, ObjectStatus, kind_status
 from kubewright_cli.manifests import Manifests
@@ -67,12 +67,12 @@ class _Version(msgspec.Struct, rename="camel"):
 
 
 async def server_version(client: Client) -> str:
-    """The version of the API server. Raises ConnectionFailed, Unauthorized."""
+    """Return the version of the API server. Raises ConnectionFailed, Unauthorized."""
     return msgspec.json.decode(await client.rest.request("GET", "/version"), type=_Version).git_version
 
 
 def finding_of(subject: str, error: KubewrightError) -> Finding:
-    """The finding that reports an error."""
+    """Return the finding that reports an error."""
     match error:
         case Forbidden():
             remedy = "use an account with this permission: --kubeconfig, --context"
@@ -103,7 +103,7 @@ async def examine(client: Client, manifests: Manifests, *, foreign_image: str | 
 
 
 async def _guarded(subject: str, findings: AsyncIterable[Finding]) -> AsyncGenerator[Finding]:
-    """The findings of one part; an error that ends it becomes a finding."""
+    """Yield the findings of one part; an error that ends it becomes a finding."""
     try:
         async for each in findings:
             yield each
@@ -148,7 +148,7 @@ def _stored_in_lost_versions(crd: JSONObject, installed: CustomResourceDefinitio
 
 
 async def _objects(client: Client, manifests: Manifests, crd: JSONObject) -> AsyncGenerator[Finding]:
-    """The objects that the operator has not reconciled, or cannot reconcile."""
+    """Yield the objects that the operator has not reconciled, or cannot reconcile."""
     kind = await kind_status(client, manifests, crd)
     ignored = [each for each in kind.unconverged if each.cause in _REMEDIES]
     for each in ignored[:_SHOWN]:
@@ -220,13 +220,13 @@ def _replicas(deployment: Deployment, pods: list[Pod]) -> list[Finding]:
 
 
 def _health(pod: Pod) -> list[Finding]:
-    subject, trouble = f"pod/{pod.metadata.name}", trouble_with(pod)
-    if trouble is not None:
-        problem = f"{trouble.reason}{trouble.message and ': '}{trouble.message}"
-        return [Finding(subject, problem, _remedy(trouble.reason))]
+    subject, problem = f"pod/{pod.metadata.name}", problem_of(pod)
+    if problem is not None:
+        text = f"{problem.reason}{problem.message and ': '}{problem.message}"
+        return [Finding(subject, text, _remedy(problem.reason))]
     if restarts(pod) >= _OFTEN:
-        problem = f"has been restarted {restarts(pod)} times"
-        return [Finding(subject, problem, "see `kubewright logs --previous` for the reason")]
+        text = f"has been restarted {restarts(pod)} times"
+        return [Finding(subject, text, "see `kubewright logs --previous` for the reason")]
     return []
 
 

@@ -30,7 +30,7 @@ PROGRAM: Final = "kubewright.dev/program"
 
 
 def table_of(config: Config) -> ImageTable | None:
-    """The image table of the control plane; None if the control plane is not an embedded one.
+    """Return the image table of the control plane; None if the control plane is not an embedded one.
 
     Raises ConfigError if the table is on another machine.
     """
@@ -45,7 +45,9 @@ def table_of(config: Config) -> ImageTable | None:
 
 
 def image_of(root: Path, manager: str) -> Image:
-    """The image of the project in the folder `root`: its program, run by this interpreter as a built image runs it."""
+    """Return the image of the project in the folder `root`: its program, run by this interpreter as a built image runs
+    it.
+    """
     folders = [str(each) for each in (root / "src", root) if each.is_dir()]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     environment = {_CODE: os.pathsep.join(folders), "PATH": path, "PYTHONUNBUFFERED": "1"}
@@ -53,7 +55,7 @@ def image_of(root: Path, manager: str) -> Image:
 
 
 def same_project(image: Image, other: Image) -> bool:
-    """Whether both images run the code of one project. The interpreters may differ."""
+    """Return whether both images run the code of one project. The interpreters may differ."""
     return image.command[1:] == other.command[1:] and image.env.get(_CODE) == other.env.get(_CODE)
 
 
@@ -77,7 +79,9 @@ async def put_image(client: Client, table: ImageTable, manifests: Manifests, ima
 
 
 def foreign_image(table: ImageTable, manifests: Manifests, image: Image) -> str | None:
-    """The folder of another project whose code the manager's image runs now; None if the image is this project's."""
+    """Return the folder of another project whose code the manager's image runs now; None if the image is this
+    project's.
+    """
     found = table.get(manifests.settings.image)
     return None if found is None or same_project(found, image) else _folder(found)
 
@@ -117,6 +121,6 @@ async def _other_user(client: Client, manifests: Manifests) -> str | None:
 
 
 def _folder(image: Image) -> str:
-    """The project folder of an image."""
+    """Return the project folder of an image."""
     last = image.env.get(_CODE, "").split(os.pathsep)[-1]
     return last or " ".join(image.command)

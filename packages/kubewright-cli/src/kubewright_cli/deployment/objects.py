@@ -36,7 +36,7 @@ class Change:
 
 
 def called(api: APIResource, name: str, namespace: str | None = None) -> str:
-    """The name of an object as kubectl prints it."""
+    """Return the name of an object as kubectl prints it."""
     kind = api.singular or api.kind.lower()
     where = f" (in {namespace})" if namespace else ""
     return f"{kind}{f'.{api.group}' if api.group else ''}/{name}{where}"
@@ -59,7 +59,7 @@ class Objects:
         return Change(_shown(wanted), outcome)
 
     async def differs(self, document: JSONObject) -> bool | None:
-        """Whether `apply` would change the object, by a dry run; None if the object does not exist."""
+        """Return whether `apply` would change the object, by a dry run; None if the object does not exist."""
         kind = await self._kind(document)
         wanted = decode_object(kind, msgspec.json.encode(document))
         try:
@@ -95,7 +95,7 @@ class Objects:
 
 
 def names_of(manifests: Manifests) -> Names:
-    """The names of a deployment's objects in a cluster."""
+    """Return the names of a deployment's objects in a cluster."""
     return Names.with_prefix(manifests.settings.name_prefix, manifests.settings.namespace)
 
 

@@ -22,7 +22,7 @@ CONTAINER = "manager"
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class PodProblem:
     """The problem of a Pod."""
 
     pod: str
@@ -36,7 +36,7 @@ class Trouble:
 
 
 async def deployment_of(client: Client, manifests: Manifests) -> Deployment:
-    """The manager's Deployment. Raises ConfigError if it does not exist."""
+    """Return the manager's Deployment. Raises ConfigError if it does not exist."""
     settings = manifests.settings
     name = names_of(manifests).of(MANAGER)
     try:
@@ -49,7 +49,7 @@ async def deployment_of(client: Client, manifests: Manifests) -> Deployment:
 
 
 async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
-    """The manager's Pods that are not being deleted, newest first."""
+    """Return the manager's Pods that are not being deleted, newest first."""
     settings = manifests.settings
     found = await client.list(Pod, namespace=settings.namespace, labels=selector(settings))
     alive = [each for each in found if each.metadata.deletion_timestamp is None]
@@ -57,13 +57,13 @@ async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
 
 
 async def lease_of(client: Client, manifests: Manifests) -> Lease | None:
-    """The Lease of the leader election; None if it does not exist."""
+    """Return the Lease of the leader election; None if it does not exist."""
     namespace = manifests.program.lease_namespace or manifests.settings.namespace
     return await client.get_or_none(Lease, manifests.program.manager.name, namespace=namespace)
 
 
 def leader_among(pods: Sequence[Pod], lease: Lease | None) -> Pod | None:
-    """The Pod that holds the Lease. The identity of a holder begins with the name of its Pod."""
+    """Return the Pod that holds the Lease. The identity of a holder begins with the name of its Pod."""
     holder = ((lease.spec.holder_identity if lease is not None else None) or "").rpartition("_")[0]
     return next((each for each in pods if each.metadata.name == holder), None)
 
@@ -76,26 +76,26 @@ def restarts(pod: Pod) -> int:
     return sum(each.restart_count or 0 for each in pod.status.container_statuses)
 
 
-def trouble_with(pod: Pod) -> Trouble | None:
-    """The problem of a Pod; None if it has none."""
+def problem_of(pod: Pod) -> PodProblem | None:
+    """Return the problem of a Pod; None if it has none."""
     name = pod.metadata.name
     for each in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = each.state.waiting if each.state is not None else None
         if waiting is not None and waiting.reason not in (None, "ContainerCreating", "PodInitializing"):
-            return Trouble(name, waiting.reason or "", _last_end(each) or waiting.message or "", lasting=True)
+            return PodProblem(name, waiting.reason or "", _last_end(each) or waiting.message or "", lasting=True)
     if pod.status.phase == "Failed":
-        return Trouble(name, pod.status.reason or "Failed", pod.status.message or "", lasting=True)
+        return PodProblem(name, pod.status.reason or "Failed", pod.status.message or "", lasting=True)
     scheduled = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
     if scheduled is not None and scheduled.status == "False":
-        return Trouble(name, scheduled.reason or "Unschedulable", scheduled.message or "", lasting=False)
+        return PodProblem(name, scheduled.reason or "Unschedulable", scheduled.message or "", lasting=False)
     if not is_ready(pod):
         ended = next((end for each in pod.status.container_statuses if (end := _last_end(each))), "")
-        return Trouble(name, "NotReady", ended, lasting=False)
+        return PodProblem(name, "NotReady", ended, lasting=False)
     return None
 
 
 async def images_of(client: Client, manifests: Manifests) -> set[str]:
-    """The images of the manager's present and earlier ReplicaSets."""
+    """Return the images of the manager's present and earlier ReplicaSets."""
     settings = manifests.settings
     sets = await client.list(ReplicaSet, namespace=settings.namespace, labels=selector(settings))
     templates = [each.spec.template for each in sets if each.spec.template is not None]
@@ -103,7 +103,7 @@ async def images_of(client: Client, manifests: Manifests) -> set[str]:
 
 
 async def last_lines(client: Client, pod: str, namespace: str, count: int) -> list[str]:
-    """The last lines of a Pod's log, or of its previous container if the present one has written nothing."""
+    """Return the last lines of a Pod's log, or of its previous container if the present one has written nothing."""
     for previous in (False, True):
         try:
             lines = client.logs(pod, namespace=namespace, container=CONTAINER, previous=previous, tail_lines=count)
@@ -126,7 +126,7 @@ async def logs(
     since: timedelta | None,
     timestamps: bool,
 ) -> AsyncGenerator[str]:
-    """The log of the leader, or of the newest Pod. `follow` continues across restarts and new Pods.
+    """Yield the log of the leader, or of the newest Pod. `follow` continues across restarts and new Pods.
 
     Raises ConfigError if the manager is not deployed or has no Pods.
     """

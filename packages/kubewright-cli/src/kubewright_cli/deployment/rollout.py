@@ -13,7 +13,7 @@ from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod
 from kubewright.client._client import Client
 from kubewright.machinery.errors import Forbidden, KubewrightError, NotFound
-from kubewright_cli.deployment.pods import deployment_of, is_ready, last_lines, pods_of, trouble_with
+from kubewright_cli.deployment.pods import deployment_of, is_ready, last_lines, pods_of, problem_of
 from kubewright_cli.manifests import Manifests
 
 _PAUSE: Final = 0.25
@@ -39,8 +39,8 @@ async def replace_pods(client: Client, manifests: Manifests, *, failing: bool, t
     """
     deleted: list[Pod] = []
     for each in await pods_of(client, manifests):
-        trouble = trouble_with(each)
-        if failing and (trouble is None or not trouble.lasting):
+        problem = problem_of(each)
+        if failing and (problem is None or not problem.lasting):
             continue
         try:
             await client.delete(each)
@@ -68,24 +68,26 @@ async def wait_for_rollout(
         if missing is None:
             return deployment
         report(missing)
-        troubles = [trouble for each in pods if (trouble := trouble_with(each)) is not None]
-        lasting = next((each for each in troubles if each.lasting), None)
+        problems = [problem for each in pods if (problem := problem_of(each)) is not None]
+        lasting = next((each for each in problems if each.lasting), None)
         if lasting is not None:
             raise await _failure(client, manifests, str(lasting), lasting.pod)
         if client.clock.monotonic() > deadline:
-            why = str(troubles[0]) if troubles else _condition(deployment)
-            pod = troubles[0].pod if troubles else ""
+            why = str(problems[0]) if problems else _condition(deployment)
+            pod = problems[0].pod if problems else ""
             raise await _failure(client, manifests, f"after {timeout:g} s {missing}: {why}", pod)
         await client.clock.sleep(_PAUSE)
 
 
 def _is_observed(deployment: Deployment) -> bool:
-    """Whether the Deployment's controller has seen what was deployed. Before that its Pods are those of a past one."""
+    """Return whether the Deployment's controller has seen what was deployed. Before that its Pods are those of a past
+    one.
+    """
     return (deployment.status.observed_generation or 0) >= (deployment.metadata.generation or 0)
 
 
 def _missing(deployment: Deployment, pods: list[Pod]) -> str | None:
-    """What the rollout still waits for."""
+    """Return what the rollout still waits for."""
     status, wanted = deployment.status, deployment.spec.replicas
     wanted = 1 if wanted is None else wanted
     if not _is_observed(deployment):
@@ -101,7 +103,7 @@ def _missing(deployment: Deployment, pods: list[Pod]) -> str | None:
 
 
 async def _newest_pods(client: Client, manifests: Manifests, deployment: Deployment) -> list[Pod]:
-    """The Pods of the newest revision."""
+    """Return the Pods of the newest revision."""
     sets = [
         each
         for each in await client.list(ReplicaSet, namespace=deployment.metadata.namespace)

@@ -24,8 +24,8 @@ from kubewright_cli.deployment.pods import (
     leader_among,
     lease_of,
     pods_of,
+    problem_of,
     restarts,
-    trouble_with,
 )
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.rbac import watched_namespaces
@@ -99,7 +99,7 @@ class OperatorStatus:
 
 
 async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
-    """The status of the operator and of the objects it manages, in all namespaces."""
+    """Return the status of the operator and of the objects it manages, in all namespaces."""
     kinds = tuple([await kind_status(client, manifests, crd) for crd in manifests.crds])
     settings = manifests.settings
     try:
@@ -121,7 +121,7 @@ async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
 
 
 async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> KindStatus:
-    """The objects of one kind, in all namespaces. Reads them through a version that the cluster serves."""
+    """Return the objects of one kind, in all namespaces. Reads them through a version that the cluster serves."""
     own = api_of(crd)
     installed = await installed_crd(client, crd)
     if installed is None:
@@ -130,8 +130,8 @@ async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> 
     wanted = [each["name"] for each in crd["spec"]["versions"] if each["served"]]
     absent = tuple(each for each in wanted if each not in served)
     found = list(await client.list(Unstructured.of(served_api(crd, installed)))) if served else []
-    judge = _Judge(manifests, crd)
-    wrong = [(each, verdict) for each in found if (verdict := judge(each)) is not None]
+    check = _ConvergenceCheck(manifests, crd)
+    wrong = [(each, verdict) for each in found if (verdict := check(each)) is not None]
     warnings = await _warnings(client, own) if wrong else {}
     statuses = [
         ObjectStatus(each.metadata.namespace, each.metadata.name, why, warnings.get(each.metadata.uid or "", ""), cause)
@@ -140,7 +140,7 @@ async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> 
     return KindStatus(own.kind, own.group, True, tuple(served), absent, len(found), tuple(statuses))
 
 
-class _Judge:
+class _ConvergenceCheck:
     """Decides for objects of one kind whether they have converged."""
 
     def __init__(self, manifests: Manifests, crd: JSONObject) -> None:
@@ -153,7 +153,7 @@ class _Judge:
         self._status_fields = frozenset(status.get("properties") or ())
 
     def __call__(self, obj: Unstructured) -> tuple[Cause, str] | None:
-        """Why the object has not converged; None if it has."""
+        """Return why the object has not converged; None if it has."""
         namespace = obj.metadata.namespace
         if self._has_controller and self._namespaces and namespace and namespace not in self._namespaces:
             return "unwatched", f"the operator does not watch namespace {namespace}"
@@ -168,7 +168,7 @@ class _Judge:
 
 
 async def _warnings(client: Client, api: APIResource) -> dict[str, str]:
-    """The last warning Event about each object of the kind, by uid."""
+    """Return the last warning Event about each object of the kind, by uid."""
     fields = {"involvedObject.kind": api.kind, "type": "Warning"}
     found = await client.list(Event, fields=fields)
     return {each.involved_object.uid or "": f"{each.reason}: {each.message}" for each in sorted(found, key=_seen_at)}
@@ -187,8 +187,8 @@ async def _pods(client: Client, manifests: Manifests) -> tuple[PodStatus, ...]:
     leader = leader_among(pods, await lease_of(client, manifests))
     statuses: list[PodStatus] = []
     for pod in pods:
-        trouble = trouble_with(pod)
-        why = f"{trouble.reason}{trouble.message and ': '}{trouble.message}" if trouble is not None else ""
+        problem = problem_of(pod)
+        why = f"{problem.reason}{problem.message and ': '}{problem.message}" if problem is not None else ""
         node = pod.spec.node_name or ""
         statuses.append(PodStatus(pod.metadata.name, node, is_ready(pod), restarts(pod), pod is leader, why))
     return tuple(statuses)

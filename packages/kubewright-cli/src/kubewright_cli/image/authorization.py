@@ -43,7 +43,7 @@ class Authorization:
         self._known: dict[str, str] = {}
 
     def header(self, scope: str) -> str:
-        """The header for `scope` (`repository:team/app:pull`); empty before the first challenge."""
+        """Return the header for `scope` (`repository:team/app:pull`); empty before the first challenge."""
         return self._known.get(scope) or self._known.get("", "")
 
     async def answer(self, challenge: Challenge, scope: str) -> bool:

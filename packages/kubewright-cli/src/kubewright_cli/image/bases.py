@@ -21,7 +21,7 @@ _LAYOUT: Final = "oci:"
 async def find_base(
     name: str, platforms: Sequence[Platform], say: Callable[[str], None], *, plain_http: bool = False
 ) -> Base:
-    """The base image `name`, with all blobs for these platforms in a local layout."""
+    """Return the base image `name`, with all blobs for these platforms in a local layout."""
     if name.startswith(_LAYOUT):
         return _local(name, Path(name.removeprefix(_LAYOUT)))
     reference = Reference.parse(name)

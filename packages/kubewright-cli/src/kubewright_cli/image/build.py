@@ -136,7 +136,7 @@ def _build_one(plan: Plan, platform: Platform, base: Descriptor, layout: Layout,
 
 
 def _python_of(config: JSONObject, base: str) -> str:
-    """The minor version of the base's Python."""
+    """Return the minor version of the base's Python."""
     for each in config.get("config", {}).get("Env") or ():
         name, _, value = str(each).partition("=")
         if name == "PYTHON_VERSION":
@@ -145,7 +145,7 @@ def _python_of(config: JSONObject, base: str) -> str:
 
 
 def _configure(base: JSONObject, plan: Plan, manifest_of_base: Descriptor, added: Sequence[Layer]) -> JSONObject:
-    """The config of the base, with the added layers and the program."""
+    """Return the config of the base, with the added layers and the program."""
     config = copy.deepcopy(base)
     created = datetime.fromtimestamp(epoch(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     config["created"] = created
@@ -169,7 +169,7 @@ def _configure(base: JSONObject, plan: Plan, manifest_of_base: Descriptor, added
 
 
 def _labels(plan: Plan, base: Descriptor) -> Mapping[str, str]:
-    """The labels of the OCI image specification (annotations.md)."""
+    """Return the labels of the OCI image specification (annotations.md)."""
     prefix = "org.opencontainers.image"
     labels = {
         f"{prefix}.title": plan.project.settings.name,

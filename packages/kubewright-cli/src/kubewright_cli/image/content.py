@@ -108,7 +108,7 @@ def decode(content: bytes, what: str) -> JSONObject:
 
 
 def as_oci(layer: Descriptor) -> Descriptor:
-    """The same layer with the media type of OCI."""
+    """Return the same layer with the media type of OCI."""
     return Descriptor(_AS_OCI.get(layer.media_type, layer.media_type), layer.digest, layer.size)
 
 

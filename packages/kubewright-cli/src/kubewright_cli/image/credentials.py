@@ -59,7 +59,7 @@ class _Answer(msgspec.Struct, rename="pascal"):
 
 
 def credentials_for(registry: str) -> Credentials | None:
-    """The credentials for `registry`; None if there are none. Raises ConfigError for a broken file or helper."""
+    """Return the credentials for `registry`; None if there are none. Raises ConfigError for a broken file or helper."""
     for path in _files():
         if path.is_file():
             config = _read(path)

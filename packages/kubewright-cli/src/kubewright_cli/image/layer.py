@@ -47,7 +47,7 @@ class Layer:
 
 
 def files_of(folder: Path, under: PurePosixPath) -> list[File]:
-    """The files in `folder`, with their paths below `under` in the image."""
+    """Return the files in `folder`, with their paths below `under` in the image."""
     found: list[File] = []
     for path in sorted(folder.rglob("*")):
         inside = under / path.relative_to(folder).as_posix()
@@ -65,7 +65,7 @@ def write_layer(layout: Layout, files: Iterable[File], created_by: str) -> Layer
 
 
 def epoch() -> int:
-    """The time of all files, in seconds since 1970."""
+    """Return the time of all files, in seconds since 1970."""
     return int(os.environ.get("SOURCE_DATE_EPOCH") or 0)
 
 

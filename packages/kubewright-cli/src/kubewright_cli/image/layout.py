@@ -32,7 +32,7 @@ class Layout:
         self._blobs = root / "blobs" / "sha256"
 
     def path(self, digest: str) -> Path:
-        """The path of a blob, whether it exists or not."""
+        """Return the path of a blob, whether it exists or not."""
         return self._blobs / digest.removeprefix("sha256:")
 
     def has(self, blob: Descriptor) -> bool:
@@ -98,7 +98,7 @@ class Layout:
                 path.unlink()
 
     def closure(self, image: Descriptor) -> Iterator[Descriptor]:
-        """All blobs of an image. A blob comes before the blobs that reference it."""
+        """Yield all blobs of an image. A blob comes before the blobs that reference it."""
         document = decode(self.read(image), image.digest)
         for each in document.get("manifests", ()):
             yield from self.closure(Descriptor.read(each))
@@ -108,7 +108,7 @@ class Layout:
         yield image
 
     def platforms(self, image: Descriptor) -> dict[Platform, Descriptor]:
-        """The manifests of an image, by platform."""
+        """Return the manifests of an image, by platform."""
         document = decode(self.read(image), image.digest)
         if "manifests" in document:
             each = (Descriptor.read(entry) for entry in document["manifests"])

@@ -71,8 +71,8 @@ class ImageProject:
         return self.settings.manager.partition(":")[0]
 
     def requirements(self, scratch: Path, find_links: tuple[Path, ...] = ()) -> Requirements:
-        """The requirements: from the first of pylock.toml, requirements.lock, requirements.txt and uv.lock that exists,
-        else from `project.dependencies`.
+        """Return the requirements: from the first of pylock.toml, requirements.lock, requirements.txt and uv.lock that
+        exists, else from `project.dependencies`.
         """
         for name in _LOCKS:
             if (self.root / name).is_file():
@@ -82,7 +82,7 @@ class ImageProject:
         return Requirements(None, self.dependencies, find_links)
 
     def sources(self) -> Path:
-        """The folder that Python imports the program from."""
+        """Return the folder that Python imports the program from."""
         package = self.settings.package
         for folder in (self.root / "src", self.root):
             if (folder / package).is_dir() or (folder / f"{package}.py").is_file():

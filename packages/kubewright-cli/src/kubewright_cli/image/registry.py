@@ -144,11 +144,11 @@ class Registry:
     async def _ask(self, request: Request, scope: str, *, url: str = "", stream: bool = False) -> Response:
         """Send a request to the registry, with authentication."""
         try:
-            return await self._ask_as_known(request, scope, url or self._url, stream=stream)
+            return await self._request_authorized(request, scope, url or self._url, stream=stream)
         except ConnectionFailed as error:
             raise _unreached(error, self.host) from error
 
-    async def _ask_as_known(self, request: Request, scope: str, url: str, *, stream: bool) -> Response:
+    async def _request_authorized(self, request: Request, scope: str, url: str, *, stream: bool) -> Response:
         while True:
             authorization = self._authorization.header(scope)
             headers = {**request.headers, "authorization": authorization} if authorization else request.headers
@@ -173,7 +173,7 @@ class Registry:
 
 
 def megabytes(size: int) -> str:
-    """A readable size: `12.3 MB`."""
+    """Return a readable size: `12.3 MB`."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
 
 

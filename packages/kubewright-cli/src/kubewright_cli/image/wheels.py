@@ -111,7 +111,7 @@ def _installer(target: Target, folder: Path) -> list[str]:
 
 
 def _way_out(said: str) -> str:
-    """The remedy if the installer has not found a package for this platform."""
+    """Return the remedy if the installer has not found a package for this platform."""
     if not any(each in said for each in _NOT_FOUND):
         return ""
     return (
@@ -121,7 +121,7 @@ def _way_out(said: str) -> str:
 
 
 def _interpreter(version: str) -> str | None:
-    """An installed Python of that version. A program of that name may be a shim without a Python."""
+    """Return an installed Python of that version. A program of that name may be a shim without a Python."""
     show = "import sys; print('{}.{}'.format(*sys.version_info))"
     for candidate in (sys.executable, shutil.which(f"python{version}")):
         if candidate is not None:

@@ -36,7 +36,7 @@ class Change:
         return "remove" if self.text is None else "write"
 
     def diff(self) -> str:
-        """The difference from the old to the new content, as a unified diff."""
+        """Return the difference from the old to the new content, as a unified diff."""
         old = self.path.read_text().splitlines(keepends=True) if self.path.is_file() else []
         new = (self.text or "").splitlines(keepends=True)
         return "".join(unified_diff(old, new, self.name if old else "/dev/null", self.name if new else "/dev/null"))
@@ -57,7 +57,8 @@ class Change:
 def changes(
     root: Path, files: Mapping[str, str], *, folders: Iterable[str] = (), replaceable: Container[str] = ()
 ) -> list[Change]:
-    """The changes after which `files` (text by path below `root`) exist, and no other generated file in `folders`.
+    """Return the changes after which `files` (text by path below `root`) exist, and no other generated file in
+    `folders`.
 
     Raises ConfigError if a file that is neither generated nor `replaceable` is in the way.
     """
@@ -76,7 +77,7 @@ def changes(
 
 
 def is_generated(path: Path) -> bool:
-    """Whether the first lines of a file say that it is generated."""
+    """Return whether the first lines of a file say that it is generated."""
     text = _read(path)
     return text is not None and any(mark in line for line in text.splitlines()[:_HEAD] for mark in _MARKS)
 
@@ -86,7 +87,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> str | None:
-    """The text of a file; None if the file does not exist or is not text."""
+    """Return the text of a file; None if the file does not exist or is not text."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError):

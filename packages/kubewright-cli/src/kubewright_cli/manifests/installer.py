@@ -11,5 +11,5 @@ from kubewright_cli.manifests.manifests import Manifests
 
 
 def text(manifests: Manifests) -> str:
-    """The content of the file."""
+    """Return the content of the file."""
     return f"{HEADER}\n{yaml.dump(*manifests.objects())}"

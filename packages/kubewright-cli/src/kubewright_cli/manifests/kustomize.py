@@ -32,7 +32,7 @@ _ABOUT: Final = {
 
 
 def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
-    """The files of `config/`: text by path. `samples` are the names of the files in `config/samples`."""
+    """Return the files of `config/`: text by path. `samples` are the names of the files in `config/samples`."""
     out: dict[str, str] = {}
     for folder, documents in manifests.folders.items():
         above = [f"../{other}" for other in manifests.deployed if other != "default"] if folder == "default" else []
@@ -41,12 +41,12 @@ def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
 
 
 def files_of_kinds(crds: Iterable[JSONObject], samples: Iterable[str]) -> dict[str, str]:
-    """The part of `files` that needs no Manager: CRDs and samples."""
+    """Return the part of `files` that needs no Manager: CRDs and samples."""
     return _folder("crd", crd_folder(crds), []) | _samples(samples)
 
 
 def _folder(folder: str, documents: Files, above: list[str], **fields: object) -> dict[str, str]:
-    """The files of a folder, and its kustomization, which lists `above` first."""
+    """Return the files of a folder, and its kustomization, which lists `above` first."""
     out = {f"config/{folder}/{name}.yaml": _text(each, _about(name)) for name, each in documents.items()}
     if resources := [*above, *(f"{name}.yaml" for name in documents)]:
         out[f"config/{folder}/kustomization.yaml"] = _kustomization(resources, **fields)
@@ -59,7 +59,7 @@ def _samples(names: Iterable[str]) -> dict[str, str]:
 
 
 def _fields(folder: str, manifests: Manifests) -> JSONObject:
-    """The fields of a kustomization other than its resources."""
+    """Return the fields of a kustomization other than its resources."""
     settings = manifests.settings
     if folder == "manager":
         return {"images": [_image(settings.image)]}

@@ -47,7 +47,7 @@ class Manifests:
     settings: Settings
 
     def with_image(self, image: str) -> Manifests:
-        """The same with another image."""
+        """Return the same with another image."""
         return replace(self, settings=msgspec.structs.replace(self.settings, image=image))
 
     @property
@@ -56,7 +56,9 @@ class Manifests:
         return list(self.program.crds)
 
     def objects(self) -> list[JSONObject]:
-        """The complete objects in the order of creation, as in `dist/install.yaml`. Delete them in reverse order."""
+        """Return the complete objects in the order of creation, as in `dist/install.yaml`. Delete them in reverse
+        order.
+        """
         folders = self._folders(Names.with_prefix(self.settings.name_prefix, self.settings.namespace))
         found = [each for name in self.deployed for file in folders[name].values() for each in file]
         return sorted(found, key=_place)
@@ -107,12 +109,12 @@ class Manifests:
 
 
 def crd_folder(crds: Iterable[JSONObject]) -> Files:
-    """The folder `crd`."""
+    """Return the folder `crd`."""
     return {f"bases/{crd['spec']['group']}_{crd['spec']['names']['plural']}": [crd] for crd in crds}
 
 
 def render(manager: Manager, kinds: Iterable[type[CustomResource]], settings: Settings) -> Manifests:
-    """The manifests of `manager`, deployed as in `settings`. `kinds` are the project's own, in all versions.
+    """Return the manifests of `manager`, deployed as in `settings`. `kinds` are the project's own, in all versions.
 
     Raises ModelError for kinds that an API server would reject.
     """

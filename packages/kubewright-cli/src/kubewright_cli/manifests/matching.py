@@ -18,7 +18,7 @@ _REPEAT: Final = re.compile(r"([*+?]|\{(\d+)(,\d*)?\})([?+]?)")
 
 
 def example_of(pattern: str, shortest: int = 0) -> str:
-    """A text that is likely to match the pattern, with at least `shortest` characters if a repetition allows it."""
+    """Return a text that is likely to match the pattern, with `shortest` or more characters if possible."""
     try:
         reader = _Reader(pattern)
         parts = reader.alternatives()
@@ -40,7 +40,7 @@ class _Reader:
         self._at = 0
 
     def alternatives(self) -> list[tuple[str, int, bool]]:
-        """The parts of the first alternative; reads the others, up to the end of the group."""
+        """Return the parts of the first alternative; reads the others, up to the end of the group."""
         first = self._sequence()
         while self._next() == "|":
             self._at += 1

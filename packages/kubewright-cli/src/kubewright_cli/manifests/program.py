@@ -40,7 +40,9 @@ class Program:
         return cls(manager, tuple(custom_resource_definitions(kinds)), ordered, tuple(kinds))
 
     def class_of(self, crd: JSONObject) -> type[CustomResource]:
-        """The class that the program reads objects of a CRD by: its controller's, else that of the storage version."""
+        """Return the class that the program reads objects of a CRD by: its controller's, else that of the storage
+        version.
+        """
         spec = crd["spec"]
         versions = [
             each
@@ -54,7 +56,7 @@ class Program:
         )
 
     def has_controller(self, cls: type[CustomResource]) -> bool:
-        """Whether a controller of the program reconciles objects of this class."""
+        """Return whether a controller of the program reconciles objects of this class."""
         return any(each.kind is cls for each in self.manager.controllers)
 
     @property
@@ -74,7 +76,7 @@ class Program:
         return ceil(self.manager.options.graceful_timeout) + _TO_SHUT_DOWN
 
     def rules_by_scope(self) -> tuple[list[PolicyRule], list[PolicyRule]]:
-        """The manager's rules for namespaced resources, and those for cluster-scoped resources."""
+        """Return the manager's rules for namespaced resources, and those for cluster-scoped resources."""
         within: list[PolicyRule] = []
         cluster: list[PolicyRule] = []
         everywhere = CLUSTER_SCOPED | {(api.group, api.plural) for api in self._declared() if not api.namespaced}

@@ -29,7 +29,7 @@ _HELPERS: Final = {
 
 
 def documents(program: Program, settings: Settings, names: Names) -> dict[str, list[JSONObject]]:
-    """The documents by file name, without `.yaml`."""
+    """Return the documents by file name, without `.yaml`."""
     files: dict[str, list[JSONObject]] = {"service_account": [account(names)]}
     roles = list(_manager_roles(program, settings, names))
     files["role"] = roles
@@ -51,7 +51,7 @@ def documents(program: Program, settings: Settings, names: Names) -> dict[str, l
 
 
 def account(names: Names) -> JSONObject:
-    """The ServiceAccount of the manager."""
+    """Return the ServiceAccount of the manager."""
     metadata = {"name": names.account, "namespace": names.namespace}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
@@ -70,7 +70,7 @@ def binding(granted: JSONObject, names: Names) -> JSONObject:
 
 
 def _manager_roles(program: Program, settings: Settings, names: Names) -> Iterator[JSONObject]:
-    """One ClusterRole; or a Role in each namespace, and a ClusterRole for cluster-scoped resources."""
+    """Yield one ClusterRole; or a Role in each namespace, and a ClusterRole for cluster-scoped resources."""
     namespaces = watched_namespaces(program, settings, names)
     if not namespaces:
         yield cluster_role(names.of(MANAGER_ROLE), program.manager.rbac_rules())
@@ -83,14 +83,14 @@ def _manager_roles(program: Program, settings: Settings, names: Names) -> Iterat
 
 
 def watched_namespaces(program: Program, settings: Settings, names: Names) -> Sequence[str]:
-    """The namespaces that the manager watches; none if it watches all."""
+    """Return the namespaces that the manager watches; none if it watches all."""
     if settings.watch_namespaces == "all":
         return program.namespaces
     return (names.namespace,) if settings.watch_namespaces == "own" else settings.watch_namespaces
 
 
 def helpers(kinds: Sequence[APIResource], names: Names) -> Iterator[tuple[str, JSONObject]]:
-    """The roles for people, by short name: administrators bind them, the operator does not use them."""
+    """Yield the roles for people, by short name: administrators bind them, the operator does not use them."""
     for api in kinds:
         for who, verbs in _HELPERS.items():
             name = f"{helper_stem(api, kinds)}-{who}-role"
@@ -101,6 +101,6 @@ def helpers(kinds: Sequence[APIResource], names: Names) -> Iterator[tuple[str, J
 
 
 def helper_stem(api: APIResource, kinds: Sequence[APIResource]) -> str:
-    """The kind in lower case, with its group if two groups have a kind of that name."""
+    """Return the kind in lower case, with its group if two groups have a kind of that name."""
     same = [each for each in kinds if each.kind == api.kind]
     return api.kind.lower() if len(same) == 1 else f"{api.group.replace('.', '-')}-{api.kind.lower()}"

@@ -51,7 +51,7 @@ class Reference:
         return cls(registry, repository, tag, digest)
 
     def at(self, digest: str) -> Reference:
-        """The same image with a digest."""
+        """Return the same image with a digest."""
         return replace(self, digest=digest)
 
     @property

@@ -27,7 +27,7 @@ _WRITTEN: Final = re.compile(re.escape(_HEADER).replace(r"\{\}", "([0-9a-f]{12})
 
 
 @dataclass(frozen=True, slots=True)
-class Misfit:
+class InvalidSample:
     """A rule of a type that an edited sample breaks."""
 
     file: str
@@ -39,12 +39,12 @@ class Misfit:
 
 
 def present(folder: Path) -> list[str]:
-    """The names of the samples in `config/samples`."""
+    """Return the names of the samples in `config/samples`."""
     return sorted(path.name for path in folder.glob("*.yaml") if path.name != "kustomization.yaml")
 
 
 def planned(kinds: Iterable[type[CustomResource]], folder: Path) -> dict[str, str]:
-    """The samples to write, by file name: of each served version that no edited file there shows.
+    """Return the samples to write, by file name: of each served version that no edited file there shows.
 
     Raises ConfigError for a file that cannot be read.
     """
@@ -58,13 +58,13 @@ def planned(kinds: Iterable[type[CustomResource]], folder: Path) -> dict[str, st
 
 
 def obsolete(kinds: Iterable[type[CustomResource]], folder: Path) -> list[str]:
-    """The untouched samples of kinds and versions that are no longer served."""
+    """Return the untouched samples of kinds and versions that are no longer served."""
     wanted = planned(kinds, folder)
     return [name for name in present(folder) if name not in wanted and _is_untouched(folder / name)]
 
 
-def misfits(kinds: Iterable[type[CustomResource]], folder: Path) -> Iterator[Misfit]:
-    """The rules that edited samples break, in the words of the API server."""
+def invalid_samples(kinds: Iterable[type[CustomResource]], folder: Path) -> Iterator[InvalidSample]:
+    """Yield the rules that edited samples break, in the words of the API server."""
     known = {(kind.__api__.api_version, kind.__api__.kind): kind for kind in kinds}
     groups = {kind.__api__.group for kind in known.values()}
     for name in present(folder):
@@ -75,13 +75,13 @@ def misfits(kinds: Iterable[type[CustomResource]], folder: Path) -> Iterator[Mis
             kind = known.get((api_version, called))
             if kind is not None:
                 for fault in (*_unknown_fields(kind, document), *map(str, kind.validate(document))):
-                    yield Misfit(name, called, fault)
+                    yield InvalidSample(name, called, fault)
             elif api_version.rpartition("/")[0] in groups:
-                yield Misfit(name, called, f"the project has no {called} of {api_version}")
+                yield InvalidSample(name, called, f"the project has no {called} of {api_version}")
 
 
 def text(kind: type[CustomResource]) -> str:
-    """The file of a sample. Rules that the sample breaks are marked TODO."""
+    """Return the file of a sample. Rules that the sample breaks are marked TODO."""
     document = sample(kind)
     todo = "".join(f"# TODO: {_as_todo(fault)}\n" for fault in kind.validate(document))
     body = todo + yaml.dump(document)
@@ -89,7 +89,7 @@ def text(kind: type[CustomResource]) -> str:
 
 
 def sample(kind: type[CustomResource]) -> JSONObject:
-    """An object of `kind` with the fields that must be set, and those that have a default."""
+    """Return an object of `kind` with the fields that must be set, and those that have a default."""
     api = kind.__api__
     document: JSONObject = {
         "apiVersion": api.api_version,
@@ -102,7 +102,7 @@ def sample(kind: type[CustomResource]) -> JSONObject:
 
 
 def _is_untouched(path: Path) -> bool:
-    """Whether a file is as `text` wrote it."""
+    """Return whether a file is as `text` wrote it."""
     try:
         head, newline, body = path.read_text().partition("\n")
     except (OSError, UnicodeDecodeError):
@@ -120,7 +120,7 @@ def _as_todo(fault: FieldError) -> str:
 
 
 def _unknown_fields(kind: type[CustomResource], document: JSONObject) -> Iterator[str]:
-    """The fields of a sample that its type does not declare."""
+    """Yield the fields of a sample that its type does not declare."""
     yield from (f"{path}: unknown field" for path in _unknown(document, root_schema(kind), ""))
 
 

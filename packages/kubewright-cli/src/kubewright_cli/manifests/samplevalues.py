@@ -56,7 +56,7 @@ _UNION: Final = re.compile(r"\[((?:has\(self\.\w+\),?)+)\]\.filter\(x,x==true\)\
 
 
 def fields(schema: JSONObject) -> JSONObject:
-    """The fields of an object that must be set or have a default, in the order of the schema."""
+    """Return the fields of an object that must be set or have a default, in the order of the schema."""
     properties: JSONObject = schema.get("properties") or {}
     chosen = {name for name, each in properties.items() if name in _required(schema) or "default" in each}
     for alternatives in _unions(schema):
@@ -70,7 +70,7 @@ def fields(schema: JSONObject) -> JSONObject:
 
 
 def value(schema: JSONObject) -> Any:
-    """A value that the schema accepts, if one can be found."""
+    """Return a value that the schema accepts, if one can be found."""
     for stated in ("example", "default"):
         if stated in schema:
             return schema[stated]
@@ -135,7 +135,7 @@ def _items(schema: JSONObject) -> list[Any]:
 
 
 def _distinct(values: list[Any], schema: JSONObject) -> list[Any]:
-    """The same values, made different from each other."""
+    """Return the same values, made different from each other."""
     choices = schema.get("enum")
     if is_array(choices) and len(choices) >= len(values):
         return choices[: len(values)]
@@ -169,7 +169,7 @@ def _text(schema: JSONObject) -> str:
 
 
 def _is_python(pattern: str) -> bool:
-    """Whether Python's `re` reads the pattern. API servers use RE2, whose syntax differs in rare cases."""
+    """Return whether Python's `re` reads the pattern. API servers use RE2, whose syntax differs in rare cases."""
     try:
         re.compile(pattern)
     except re.error:

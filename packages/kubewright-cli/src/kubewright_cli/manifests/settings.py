@@ -149,7 +149,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     @classmethod
     def from_document(cls, document: JSONObject, *, default_name: str = "") -> Settings:
-        """The settings in the document of a pyproject.toml. Raises ConfigError, which names the key."""
+        """Return the settings in the document of a pyproject.toml. Raises ConfigError, which names the key."""
         project: JSONObject = document.get("project", {})
         table = document.get("tool", {}).get("kubewright")
         if not is_object(table) or table.keys().isdisjoint(("manager", "kinds")):
@@ -181,12 +181,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         return self.pod_security or ("baseline" if self.watch_namespaces == "own" else "restricted")
 
     def full_name(self, name: str) -> str:
-        """The name in a cluster of an object with the short name `name`."""
+        """Return the name in a cluster of an object with the short name `name`."""
         return f"{self.name_prefix}{name}"
 
 
 def _label(name: str) -> str:
-    """The name of a project as a DNS label. Packaging treats `-`, `_` and `.` alike."""
+    """Return the name of a project as a DNS label. Packaging treats `-`, `_` and `.` alike."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -45,7 +45,7 @@ class LostFields:
 
 
 def lost_fields(crds: Iterable[JSONObject]) -> list[LostFields]:
-    """The differences between the served and stored versions of each CRD, by pair of versions."""
+    """Return the differences between the served and stored versions of each CRD, by pair of versions."""
     found: list[LostFields] = []
     for crd in crds:
         spec = crd["spec"]
@@ -63,7 +63,7 @@ def _schema(version: JSONObject) -> JSONObject:
 
 
 def _missing(source: JSONObject, target: JSONObject, path: str) -> Iterator[str]:
-    """The paths of fields that `source` declares and `target` drops. Of a missing object, its own path alone."""
+    """Yield the paths of fields that `source` declares and `target` drops. Of a missing object, its own path alone."""
     if target.get(_PRESERVE):
         return
     properties: JSONObject = target.get("properties") or {}

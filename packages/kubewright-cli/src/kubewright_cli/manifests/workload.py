@@ -25,12 +25,12 @@ OWN_NAMESPACE: Final = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fie
 
 
 def documents(program: Program, settings: Settings, names: Names) -> dict[str, list[JSONObject]]:
-    """The documents by file name, without `.yaml`."""
+    """Return the documents by file name, without `.yaml`."""
     return {"manager": [_namespace(settings, names), _deployment(program, settings, names)]}
 
 
 def selector(settings: Settings) -> dict[str, str]:
-    """The labels that select the manager's Pods."""
+    """Return the labels that select the manager's Pods."""
     return {"app.kubernetes.io/name": settings.name, "control-plane": MANAGER}
 
 
@@ -101,7 +101,7 @@ def _container(settings: Settings) -> JSONObject:
 
 
 def flags(settings: Settings) -> Iterator[str]:
-    """The flags of the manager. Disabled features are stated, too, because the program may enable them."""
+    """Yield the flags of the manager. Disabled features are stated, too, because the program may enable them."""
     yield "--leader-elect" if settings.leader_election else "--leader-elect=false"
     yield f"--health-probe-bind-address=:{HEALTH_PORT}"
     yield f"--metrics-bind-address={f':{METRICS_PORT}' if settings.metrics != 'off' else '0'}"
@@ -117,7 +117,7 @@ def flags(settings: Settings) -> Iterator[str]:
 
 
 def image_parts(image: str) -> tuple[str, str, str]:
-    """The name, tag and digest of an image. Without tag and digest, the tag is `latest`."""
+    """Return the name, tag and digest of an image. Without tag and digest, the tag is `latest`."""
     name, _, digest = image.partition("@")
     path, _, last = name.rpartition("/")
     last, _, tag = last.partition(":")
@@ -125,7 +125,7 @@ def image_parts(image: str) -> tuple[str, str, str]:
 
 
 def environment(settings: Settings) -> list[JSONObject]:
-    """The container's environment, in the order of the settings."""
+    """Return the container's environment, in the order of the settings."""
     own = [OWN_NAMESPACE] if settings.watch_namespaces == "own" else []
     return own + [
         {"name": name, "value": value} if isinstance(value, str) else {"name": name, "valueFrom": plain(value)}
@@ -134,7 +134,7 @@ def environment(settings: Settings) -> list[JSONObject]:
 
 
 def spread(settings: Settings) -> list[JSONObject]:
-    """The topology spread constraints. The default selector is the manager's: without one they select no Pod."""
+    """Return the topology spread constraints. The default selector is the manager's: without one they select no Pod."""
     found = {"labelSelector": {"matchLabels": selector(settings)}}
     return [{**found, **plain(each)} for each in settings.topology_spread_constraints]
 
@@ -174,5 +174,5 @@ def _probe(path: str, *, delay: int, period: int) -> JSONObject:
 
 
 def _stated(structure: dict[str, Any]) -> JSONObject:
-    """The structure without unset fields."""
+    """Return the structure without unset fields."""
     return {key: value for key, value in structure.items() if value not in (None, "", [], {})}

@@ -80,17 +80,17 @@ def plural_faults(plural: str) -> list[str]:
 
 
 def qualified_group(group: str, domain: str) -> str:
-    """The API group's name: `ship.example.com`, or the domain itself."""
+    """Return the API group's name: `ship.example.com`, or the domain itself."""
     return ".".join(filter(None, (group, domain)))
 
 
 def package_name(project: str) -> str:
-    """The Python package of a project: `webserver_operator` for `webserver-operator`."""
+    """Return the Python package of a project: `webserver_operator` for `webserver-operator`."""
     return project.replace("-", "_")
 
 
 def module_name(name: str) -> str:
-    """The module name of a group or kind: `sea_creatures` for `sea-creatures`, `webserver` for `WebServer`."""
+    """Return the module name of a group or kind: `sea_creatures` for `sea-creatures`, `webserver` for `WebServer`."""
     module = re.sub(r"[-.]", "_", name.lower())
     module = f"_{module}" if module[:1].isdigit() else module
     return f"{module}_" if keyword.iskeyword(module) else module

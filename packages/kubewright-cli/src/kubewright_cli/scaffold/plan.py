@@ -54,7 +54,7 @@ class Addition:
 
 
 def project(root: Path, record: Record, packaging: Packaging) -> Changes:
-    """A new project. Existing files of `KEPT` are not changed."""
+    """Return a new project. Existing files of `KEPT` are not changed."""
     changes = Changes(root)
     source = f"src/{record.package}"
     values = {
@@ -82,7 +82,7 @@ def project(root: Path, record: Record, packaging: Packaging) -> Changes:
 
 
 def api(root: Path, record: Record, resource: Resource) -> Addition:
-    """A kind or another version of a kind, with a controller if the resource has one."""
+    """Return a kind or another version of a kind, with a controller if the resource has one."""
     changes, by_hand = Changes(root), None
     others = [each for each in record.versions_of(resource.group, resource.kind) if each.version != resource.version]
     values = _values(record, resource) | {"storage": not others, "sample": _sample(resource)}
@@ -99,7 +99,7 @@ def api(root: Path, record: Record, resource: Resource) -> Addition:
 
 
 def _copied(root: Path, other: Resource, resource: Resource) -> str | None:
-    """The module of another version of the kind as that of this version; None if it cannot be copied."""
+    """Return the module of another version of the kind as that of this version; None if it cannot be copied."""
     path = root / _source(other.path)
     if not path.is_file():
         return None
@@ -107,7 +107,7 @@ def _copied(root: Path, other: Resource, resource: Resource) -> str | None:
 
 
 def controller(root: Path, record: Record, resource: Resource) -> Addition:
-    """A controller for an existing kind of the project or of Kubernetes."""
+    """Return a controller for an existing kind of the project or of Kubernetes."""
     template = "controller.py" if resource.api else "controller_builtin.py"
     changes = Changes(root)
     by_hand = _controller(root, record, resource, changes, template)
@@ -116,7 +116,7 @@ def controller(root: Path, record: Record, resource: Resource) -> Addition:
 
 
 def module_path(record: Record, part: str, group: str, *rest: str) -> str:
-    """The module of a kind in `api` or `controller`. With several groups, each group has a package."""
+    """Return the module of a kind in `api` or `controller`. With several groups, each group has a package."""
     groups = [module_name(group)] if record.multigroup and group else []
     return ".".join([record.package, part, *groups, *rest])
 
@@ -191,18 +191,18 @@ def _test_template(resource: Resource, others: list[Resource]) -> str:
 
 
 def _test(record: Record, resource: Resource, *, another: bool) -> str:
-    """The path of the test of a kind. Another version has a test of its own."""
+    """Return the path of the test of a kind. Another version has a test of its own."""
     group = f"{module_name(resource.group)}_" if record.multigroup and resource.group else ""
     return f"tests/test_{group}{resource.module}{f'_{resource.version}' if another else ''}.py"
 
 
 def _sample(resource: Resource) -> str:
-    """The path where `kubewright generate` writes the first sample."""
+    """Return the path where `kubewright generate` writes the first sample."""
     group = resource.api_group.partition(".")[0]
     return f"config/samples/{group}_{resource.version}_{resource.kind.lower()}.yaml"
 
 
 def _compatible(release: str) -> str:
-    """The first compatible release: `0.3.2` -> `0.3.0`."""
+    """Return the first compatible release: `0.3.2` -> `0.3.0`."""
     major, minor, *_ = release.split(".")
     return f"{major}.{minor}.0"

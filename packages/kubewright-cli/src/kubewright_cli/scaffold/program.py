@@ -87,7 +87,7 @@ class _Text:
 
 
 def _controllers(tree: ast.Module, manager: str) -> ast.List | None:
-    """The list of controllers in `manager = Manager(controllers=[...])`."""
+    """Return the list of controllers in `manager = Manager(controllers=[...])`."""
     for statement in tree.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if name == manager:
@@ -152,7 +152,7 @@ def _import(text: _Text, tree: ast.Module, added: ControllerImport) -> None:
 
 
 def from_import(package: str, *names: str) -> str:
-    """The import statement, formatted as by ruff."""
+    """Return the import statement, formatted as by ruff."""
     line = f"from {package} import {', '.join(names)}"
     if len(line) <= LINE_LENGTH:
         return line

@@ -24,7 +24,7 @@ _HEADER: Final = (
 
 
 def project_root() -> Path:
-    """The current folder, or the nearest above it, with a record. Raises ConfigError."""
+    """Return the current folder, or the nearest above it, with a record. Raises ConfigError."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / FILE).is_file():
@@ -129,7 +129,7 @@ class Record:
             raise ConfigError(f"{path} is not a record of `kubewright init` and `create`: {error!r}") from error
 
     def text(self) -> str:
-        """The content of the file."""
+        """Return the content of the file."""
         document: JSONObject = {
             "cliVersion": version("kubewright"),
             "domain": self.domain,
@@ -147,11 +147,11 @@ class Record:
         return _HEADER + yaml.dump(document)
 
     def versions_of(self, group: str, kind: str) -> list[Resource]:
-        """The versions of a kind, in the order of creation."""
+        """Return the versions of a kind, in the order of creation."""
         return [each for each in self.resources if (each.group, each.kind) == (group, kind)]
 
     def having(self, resource: Resource) -> Record:
-        """The record with `resource`: in place of the same version, or at the end."""
+        """Return the record with `resource`: in place of the same version, or at the end."""
         key = (resource.group, resource.version, resource.kind)
         kept = [resource if (each.group, each.version, each.kind) == key else each for each in self.resources]
         return replace(self, resources=tuple(kept) if resource in kept else (*kept, resource))

@@ -44,7 +44,7 @@ def another_version(source: str, kind: str, module: str, old: str, new: str) -> 
 
 
 def _class(tree: ast.Module, kind: str) -> ast.ClassDef | None:
-    """The class of the kind: of that name, or with that name as its argument `kind`."""
+    """Return the class of the kind: of that name, or with that name as its argument `kind`."""
     for each in tree.body:
         if isinstance(each, ast.ClassDef) and _argument(each, "group") is not None:
             stated = _argument(each, "kind")

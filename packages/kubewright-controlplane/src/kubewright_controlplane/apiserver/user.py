@@ -31,7 +31,7 @@ class UserInfo:
 
     @property
     def is_superuser(self) -> bool:
-        """Whether the user is a member of system:masters, whom no authorizer restricts."""
+        """Whether the user is a member of system:masters. No authorizer restricts that group."""
         return MASTERS_GROUP in self.groups
 
     def to_dict(self) -> JSONObject:

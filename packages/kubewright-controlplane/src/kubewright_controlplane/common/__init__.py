@@ -1,4 +1,4 @@
-"""What the controllers, the scheduler, the kubelet and the proxy share. It imports none of them.
+"""Code that the controllers, the scheduler, the kubelet and the proxy share. It imports none of them.
 
 pods          is a Pod active, ready, available
 namespaces    reconciles in a namespace that is being deleted

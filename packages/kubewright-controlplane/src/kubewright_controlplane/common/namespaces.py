@@ -19,7 +19,7 @@ def is_ending(error: BaseException) -> bool:
 def ignore_ending_namespace(reconcile: F) -> F:
     """Make a reconcile end without an error if its namespace is being deleted.
 
-    The namespace controller deletes what is left in the namespace.
+    The namespace controller deletes the remaining objects of the namespace.
     """
 
     @wraps(reconcile)

@@ -45,7 +45,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class Revisions:
     """The revisions of an object, oldest first. The newest has the current template."""
 
     revisions: Sequence[ControllerRevision]
@@ -67,7 +67,7 @@ class History:
         self._live = live
         self._claims = Claims(live)
 
-    async def of(self, ctx: Context[T], present: Snapshot) -> Past:
+    async def of(self, ctx: Context[T], present: Snapshot) -> Revisions:
         """Return all revisions, including one for the current template."""
         revisions = _in_order(await self._claims.of(ctx, ControllerRevision, present.selector))
         number = (revisions[-1].revision if revisions else 0) + 1
@@ -78,27 +78,28 @@ class History:
             metadata = {"resourceVersion": same[-1].metadata.resource_version}
             renumbered = await ctx.patch(same[-1], MergePatch({"metadata": metadata, "revision": number}))
             revisions = [each for each in revisions if each is not same[-1]] + [renumbered]
-        return Past(revisions, present.collisions)
+        return Revisions(revisions, present.collisions)
 
     async def _with_new(
         self, ctx: Context[T], present: Snapshot, revisions: Sequence[ControllerRevision], number: int
-    ) -> Past:
+    ) -> Revisions:
         """Create a revision. If another object has its name, tries other names."""
         collisions = present.collisions
         while True:
             desired = _revision(ctx.object, present, collisions, number)
             try:
-                return Past([*revisions, await ctx.client.create(desired)], collisions)
+                return Revisions([*revisions, await ctx.client.create(desired)], collisions)
             except AlreadyExists:
                 taken = await self._live.get(
                     ControllerRevision, desired.metadata.name, namespace=desired.metadata.namespace
                 )
                 ours = any(each.uid == ctx.object.metadata.uid for each in taken.metadata.owner_references)
                 if ours and _comparable(template_of(taken)) == _comparable(present.template):
-                    return Past([*revisions, taken], collisions)  # created just now, and the cache does not show it yet
+                    # created just now, and the cache does not show it yet
+                    return Revisions([*revisions, taken], collisions)
                 collisions += 1
 
-    async def forget(self, ctx: Context[T], past: Past, live: Collection[str], limit: int | None) -> None:
+    async def forget(self, ctx: Context[T], past: Revisions, live: Collection[str], limit: int | None) -> None:
         """Delete the oldest revisions beyond `limit`, except the newest and those named in `live`."""
         old = [each for each in past.revisions[:-1] if each.metadata.name not in live]
         for each in old[: max(0, len(old) - (10 if limit is None else limit))]:

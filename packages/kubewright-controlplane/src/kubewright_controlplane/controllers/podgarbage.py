@@ -108,7 +108,7 @@ def _may_be_garbage(event: AnyEvent) -> bool:
     return event.new is not None and (event.old is None or event.new.deleting)
 
 
-def _comes_or_goes(event: AnyEvent) -> bool:
+def _is_add_or_delete(event: AnyEvent) -> bool:
     return event.type != "update"
 
 
@@ -118,7 +118,7 @@ def pod_garbage_controller(live: Client, clock: Clock) -> Controller[Pod]:
         Pod,
         name="pod-garbage-collector-controller",
         predicate=Predicate(_may_be_garbage),
-        watches=[Watch.mapped(Node, _on_node, predicate=Predicate(_comes_or_goes))],
+        watches=[Watch.mapped(Node, _on_node, predicate=Predicate(_is_add_or_delete))],
         reconcile_deleted=True,
     )
     return declare(PodGarbage(live, clock))

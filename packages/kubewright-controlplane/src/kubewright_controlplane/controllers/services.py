@@ -1,4 +1,4 @@
-"""What Services select: the Pods behind a Service, the Services in front of a Pod, and the ports between them.
+"""The selection of Services: the Pods behind a Service, the Services in front of a Pod, and the ports between them.
 
 Follows k8s.io/endpointslice/util.
 """

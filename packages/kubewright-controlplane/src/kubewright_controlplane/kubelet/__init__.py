@@ -7,7 +7,7 @@ A process is not isolated: it runs as the user of the control plane and sees tha
 contexts and network policies are not enforced.
 
     kubelet       the controller: passes each Pod to the runtime that accepts it
-    runtime       PodRuntime, what the kubelet needs of a runtime
+    runtime       PodRuntime, the interface of a runtime
     simulated     the runtime that simulates Pods
     processes     the runtime that runs Pods as processes
     node          the status of nodes
@@ -15,14 +15,14 @@ contexts and network policies are not enforced.
     server        the HTTP API: logs, exec, attach, port forwarding
 
     pod           one Pod from its creation to its end
-    sandbox       what the containers of a Pod share
+    sandbox       the shared resources of a Pod's containers
     container     one container over its restarts, and one run of it
     environment   the files, variables and command of a container; from `sources` and `volumes`
     probes        probes and lifecycle hooks
     process       one process with its output and terminal
     exec          exec and attach sessions
     portforward   connections to ports of a Pod
-    logs          what a container wrote
+    logs          the output of containers
     images        the table from images to commands, and stand-ins for common images
     helpers/      programs that run with an interpreter of their own
 """

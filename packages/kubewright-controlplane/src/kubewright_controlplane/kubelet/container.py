@@ -54,7 +54,7 @@ _RETRY: Final = 5.0
 _LOST: Final = 255
 """The exit status of a container whose exit was not observed, as in containerd."""
 _LEAST_GRACE: Final = 2.0
-"""Seconds that a container has after its preStop hook, however long the hook took."""
+"""Seconds that a container has after its preStop hook, regardless of the duration of the hook."""
 
 _log = get_logger("kubewright.kubelet")
 
@@ -113,7 +113,7 @@ class ContainerRunner:
         return self._run
 
     def status(self) -> ContainerStatus:
-        """Return what a kubelet reports of the container."""
+        """Return the status that a kubelet reports for the container."""
         image = self.spec.image or ""
         digest = hashlib.sha256(msgspec.json.encode(self._image) if self._image else image.encode()).hexdigest()
         return ContainerStatus(

@@ -1,4 +1,4 @@
-"""What a container starts with: its files, its environment and its command.
+"""The start configuration of a container: its files, its environment and its command.
 
 A variable comes from the first of these that has it: the container's `env`, its `envFrom`, the address of the API
 server, the image, and this machine (PATH and the locale). `$(NAME)` in a value refers to variables that are set before
@@ -81,7 +81,7 @@ def check(command: Command) -> None:
 
 
 def termination_message(container: Container, sandbox: PodSandbox) -> str:
-    """Return what the container wrote to its termination message file."""
+    """Return the content of the container's termination message file."""
     path = _message_path(container, sandbox.root(container))
     return path.read_bytes()[-_MESSAGE_BYTES:].decode(errors="replace") if path.is_file() else ""
 

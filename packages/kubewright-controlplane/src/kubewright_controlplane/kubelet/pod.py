@@ -36,7 +36,7 @@ class PodRunner:
         self._sandbox = sandbox
         self._volumes = Volumes(sandbox)
         self._grace: float | None = None
-        """The grace period in seconds, once the Pod was asked to end."""
+        """The grace period in seconds, once the Pod is terminating."""
         self._initialized = False
         self._mount_error = ""
         """The error of the volumes that is reported already."""
@@ -56,7 +56,7 @@ class PodRunner:
 
     @property
     def address(self) -> str:
-        """Where its processes open their ports."""
+        """The address at which its processes open their ports."""
         return self._sandbox.address
 
     @property

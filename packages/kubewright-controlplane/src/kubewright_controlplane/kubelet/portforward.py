@@ -31,9 +31,9 @@ class PortForward:
         self._address = address
         self._session = Session()
         self._error_streams: dict[str, int] = {}
-        """By request ID."""
+        """Error streams, by request ID."""
         self._writers: dict[int, asyncio.StreamWriter] = {}
-        """By the stream that carries the bytes."""
+        """Writers to the ports of the Pod, by data stream."""
         self._answering: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
@@ -43,7 +43,7 @@ class PortForward:
                 for frame in self._session.receive(message):
                     await self._take(frame)
         except (ConnectionFailed, ValueError):
-            pass  # no client is left to report to
+            pass  # the client has disconnected
         finally:
             for writer in self._writers.values():
                 writer.transport.abort()

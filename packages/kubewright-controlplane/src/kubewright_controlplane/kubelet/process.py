@@ -40,7 +40,7 @@ _CHUNK: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run."""
+    """A command to run, with its environment."""
 
     arguments: Sequence[str]
     environment: dict[str, str]
@@ -58,7 +58,7 @@ class Reaper:
         self._groups: set[int] = set()
 
     def add(self, group: int) -> None:
-        """From now on, the group is killed when this process dies."""
+        """Register the group to be killed when this process dies."""
         self._groups.add(group)
         if self._program is None or self._program.poll() is not None:
             self._start()
@@ -94,7 +94,7 @@ class Reaper:
 
 
 class Terminal:
-    """A pseudo-terminal for one process. `output` gets what the process prints; empty output is the end."""
+    """A pseudo-terminal for one process. `output` receives the output of the process; empty output is the end."""
 
     def __init__(self, output: Callable[[bytes], None]) -> None:
         self._master, self.slave = os.openpty()

@@ -1,4 +1,4 @@
-"""What the kubelet needs of a runtime: the Pods that it accepts, and their progress."""
+"""The interface between the kubelet and a runtime: accepted Pods, and their progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PodRuntime(Protocol):
         ...
 
     def forget(self, name: Request) -> None:
-        """Free what belongs to the Pod of this name: it no longer exists."""
+        """Free the resources of the Pod of this name, which no longer exists."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What the containers of a Pod share: the Pod's address, its folder, and the means of the kubelet.
+"""The shared resources of a Pod's containers: the address, the folder, and access to the kubelet.
 
 Follows the PodSandbox of the CRI: https://kubernetes.io/docs/concepts/architecture/cri/
 """
@@ -27,7 +27,7 @@ class PodEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class APIAddress:
-    """Where Pods find the API server."""
+    """The address at which Pods reach the API server."""
 
     host: str
     port: int
@@ -50,12 +50,12 @@ class APIAddress:
 
 @dataclass(frozen=True, slots=True)
 class PodSandbox:
-    """What the containers of a Pod share. It does not change while the Pod runs."""
+    """The shared resources of a Pod's containers. They do not change while the Pod runs."""
 
     folder: Path
     """An absolute path. Volumes, logs and the containers' root folders are below it."""
     address: str
-    """Where the Pod's processes open their ports."""
+    """The address at which the Pod's processes open their ports."""
     host: str
     """The address of the Pod's node."""
     allocatable: Mapping[str, str]

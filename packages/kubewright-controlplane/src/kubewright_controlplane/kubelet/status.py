@@ -31,7 +31,7 @@ from kubewright_controlplane.common.pods import condition
 
 
 class Outcome(StrEnum):
-    """What the containers of a Pod have come to. The values are those of the annotation for simulated Pods."""
+    """The outcome of a Pod's containers. The values are those of the annotation for simulated Pods."""
 
     PENDING = "Pending"
     NOT_READY = "NotReady"

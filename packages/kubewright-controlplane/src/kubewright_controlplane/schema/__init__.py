@@ -2,7 +2,7 @@
 
 Pure: does no I/O.
 
-    node         a schema as a tree, which everything else is compiled from
+    node         a schema as a tree, from which all other modules compile
     walk         paths in a document, and the faults found there
     formats      text formats and regular expressions
     cel          rules of custom kinds (`x-kubernetes-validations`)

@@ -206,10 +206,10 @@ def compile_pattern(pattern: str) -> Callable[[str], Any]:
         found: Callable[[str], Any] = re2.compile(pattern, options).search
     except re2.error as error:
         reason = error.args[0] if error.args else b""
-        raise ValueError(_as_go_says(reason.decode() if isinstance(reason, bytes) else str(reason))) from None
+        raise ValueError(_in_go_wording(reason.decode() if isinstance(reason, bytes) else str(reason))) from None
     return found
 
 
-def _as_go_says(reason: str) -> str:
+def _in_go_wording(reason: str) -> str:
     problem, colon, part = reason.partition(": ")
     return f"{_IN_GO.get(problem, problem)}: `{part}`" if colon else _IN_GO.get(problem, problem)

@@ -80,7 +80,7 @@ def get_logger(name: str) -> StructuredLogger:
 
 
 def is_library(path: str) -> bool:
-    """Whether a source file belongs to the standard library, to an installed package, or to Kubewright."""
+    """Return whether a source file belongs to the standard library, to an installed package, or to Kubewright."""
     return path.startswith(_LIBRARIES) or "site-packages" in path or "dist-packages" in path
 
 

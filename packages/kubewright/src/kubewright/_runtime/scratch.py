@@ -1,4 +1,4 @@
-"""Temporary folders that do not stay behind, even if their process is killed.
+"""Temporary folders that are removed even if their process is killed.
 
 Guarantees
     The folder is removed at the end of the block.

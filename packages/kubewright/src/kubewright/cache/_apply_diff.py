@@ -1,8 +1,8 @@
 """Whether a server-side apply would change anything, decided from the cached object alone.
 
-It would not if the manager owns exactly the fields that are stated, and each has the value that is stated. Values alone
-are not enough: a field that this manager stated once and states no longer must be sent, so that the server removes it;
-a field that another manager set to the same value must be sent, so that this manager owns it, too.
+An apply changes nothing if the manager owns exactly the applied fields and each has the applied value. Equal values are
+not enough. If this manager no longer applies a field, the apply must be sent, so that the server removes the field. If
+another manager set a field to the same value, the apply must be sent, so that this manager owns the field, too.
 
 If in doubt, the apply is sent. This is the case for a value that the server stores in another form (`1` for `1000m`),
 and for defaults inside lists that the server treats as one value.
@@ -17,11 +17,11 @@ from kubewright.client._fieldsv1 import SELF, Owned, entry_of, is_item, keys_of
 from kubewright.machinery.json import JSONArray, JSONObject, equal, is_array, is_object, read_object
 
 Applier: TypeAlias = tuple[str, str | None]
-"""Field manager and subresource: each states its own part of an object."""
+"""Field manager and subresource. Each applies its own fields of an object."""
 
 
 _IDENTITY: Final = frozenset({"name", "namespace"})
-"""Of metadata: they identify the object, and no manager owns them."""
+"""Fields of metadata that identify the object. No manager owns them."""
 
 
 class _Applied(NamedTuple):
@@ -45,7 +45,7 @@ class LastApplied:
         self._applied.pop(key, None)
 
     def holds(self, entry: Entry[Any], applier: Applier, configuration: bytes) -> bool:
-        """Whether applying `configuration` would leave the object of `entry` as it is.
+        """Return whether applying `configuration` would leave the object of `entry` as it is.
 
         True if it was applied last and the object has not changed since. Otherwise the object's managedFields decide.
         If the cache does not keep them (`Scope.keep_managed_fields`), it must have been applied last, and the object
@@ -59,7 +59,7 @@ class LastApplied:
         live = read_object(entry.data)
         wanted = _counting(entry, applier[1], configuration)
         if "managedFields" not in live["metadata"]:
-            return same and _says(live, wanted)
+            return same and _has_values(live, wanted)
         if would_change(wanted, live, *applier):
             return False
         self.remember(entry.key, applier, configuration, entry.uid, entry.resource_version)
@@ -67,7 +67,7 @@ class LastApplied:
 
 
 def _counting(entry: Entry[Any], subresource: str | None, configuration: bytes) -> JSONObject:
-    """The part of `configuration` that the server uses."""
+    """Return the part of `configuration` that the server uses."""
     wanted = read_object(configuration)
     if subresource is None and "status" in entry.kind.__api__.subresources:
         wanted.pop("status", None)
@@ -81,13 +81,13 @@ def _digest(configuration: bytes) -> int:
     return hash(configuration)
 
 
-def _says(live: JSONObject, wanted: JSONObject) -> bool:
-    # Items of a list have no apiVersion and kind.
+def _has_values(live: JSONObject, wanted: JSONObject) -> bool:
+    # List items have no apiVersion and kind.
     return _covers(live, {key: value for key, value in wanted.items() if key not in ("apiVersion", "kind")})
 
 
 def _covers(live: object, wanted: object) -> bool:
-    """Whether `live` contains all that `wanted` states. Lists are compared by position, so a reordered list differs."""
+    """Return whether `live` contains all values of `wanted`. Lists are compared by position."""
     if is_object(wanted):
         return is_object(live) and all(key in live and _covers(live[key], wanted[key]) for key in wanted)
     if is_array(wanted):
@@ -96,7 +96,7 @@ def _covers(live: object, wanted: object) -> bool:
 
 
 def would_change(desired: JSONObject, live: JSONObject, manager: str, subresource: str | None = None) -> bool:
-    """Whether applying `desired` as `manager`, with force, would change `live` or what `manager` owns of it.
+    """Return whether applying `desired` as `manager`, with force, would change `live` or its ownership.
 
     `live` has its managedFields. `desired` has the part that the request is for: everything but the status, or with
     `subresource="status"` the status alone.
@@ -121,7 +121,7 @@ def _holds(stated: object, live: object, owned: Owned) -> bool:
 
 
 def _holds_fields(stated: JSONObject, live: JSONObject, owned: Owned, keys: frozenset[str]) -> bool:
-    """`keys` are the fields that identify the item of a list: the server fills in those that have a default."""
+    """Compare a value. `keys` are the fields that identify a list item; the server sets those with a default."""
     for name, value in stated.items():
         below = owned.get("f:" + name)
         if below is None or name not in live or not _holds(value, live[name], below):
@@ -131,7 +131,7 @@ def _holds_fields(stated: JSONObject, live: JSONObject, owned: Owned, keys: froz
 
 
 def _holds_items(stated: JSONArray, live: JSONArray, owned: Owned) -> bool:
-    """Whether every stated item exists and is owned, in the stated order, and no other item is owned."""
+    """Return whether the owned items are exactly the applied items, in their order."""
     unmatched = {path: keys_of(path) for path in owned if path != SELF}
     if len(stated) != len(unmatched):
         return False

@@ -1,7 +1,7 @@
-"""A cache of many kinds: one informer each, started when it is first asked for.
+"""A cache of many kinds, with one informer per kind, which starts at the first read.
 
-A Cache reads as a Client does, from memory. It lags behind the server as a watch does; `CachedClient` hides the lag for
-writes of its own.
+A Cache has the read methods of a Client and reads from memory. It lags slightly behind the server; `CachedClient` hides
+the lag for its own writes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Identity: TypeAlias = type[Object] | tuple[type[Object], GroupVersionKind]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which part of a kind is kept, and how."""
+    """The part of a kind that is cached."""
 
     namespaces: Namespaces = None
     labels: Labels = None
@@ -70,12 +70,12 @@ class Cache:
         self._sync_timeout = seconds(sync_timeout)
         self._informers: dict[_Identity, Informer[Any]] = {}
         self._of_resource: dict[type[Object], builtins.list[Informer[Any]]] = {}
-        """What `informers_of` returned, until there is another informer."""
+        """Cached results of `informers_of`, until an informer is added."""
         self._started = False
         self._stopped = False
 
     def informer(self, kind: type[T]) -> Informer[T]:
-        """The informer of `kind`. It is made if needed, and started if the cache is."""
+        """Return the informer of `kind`. It is created if needed, and started if the cache is started."""
         informer = self.informer_or_none(kind)
         if informer is None:
             informer = self._informers[_identity(kind)] = self._make(kind, self.scope(kind))
@@ -85,20 +85,20 @@ class Cache:
         return informer
 
     def scope(self, kind: type[Object]) -> Scope:
-        """Which part of `kind` this cache keeps."""
+        """Return which part of `kind` this cache keeps."""
         return self._scopes.get(_identity(kind), self._default)
 
     def informer_or_none(self, kind: type[T]) -> Informer[T] | None:
-        """The informer of `kind`, if it has been asked for."""
-        # The class is the key, unless it was made at run time.
+        """Return the informer of `kind`, or None if it has not been created."""
+        # The class is the key, unless it was created at run time.
         return self._informers.get(kind) or self._informers.get(_identity(kind))
 
     def __iter__(self) -> Iterator[Informer[Any]]:
-        """The informers that exist now."""
+        """Iterate over the existing informers."""
         return iter(list(self._informers.values()))
 
     def informers_of(self, kind: type[Object]) -> builtins.list[Informer[Any]]:
-        """All informers of the resource that `kind` is: of its versions, and of its metadata alone."""
+        """Return all informers of the resource of `kind`: of all its versions, and of its metadata."""
         found = self._of_resource.get(kind)
         if found is None:
             resource = kind.__api__.group, kind.__api__.plural
@@ -108,18 +108,18 @@ class Cache:
         return found
 
     def start(self) -> None:
-        """Start the informers. Those that are made later start at once."""
+        """Start the informers. Informers that are created later start at once."""
         self._started = True
         for informer in self._informers.values():
             informer.start()
 
     async def stop(self) -> None:
-        """Stop every informer and wait for it. The copies stay readable, and no informer is started any longer."""
+        """Stop every informer and wait for it. The cache stays readable, and no informer starts again."""
         self._stopped = True
         await asyncio.gather(*[informer.stop() for informer in self._informers.values()])
 
     async def wait_synced(self, timeout: Seconds | None = None, *, apart_from: Collection[type[Object]] = ()) -> None:
-        """Wait until all informers are complete. Raises DeadlineExceeded, with each that is not and the reason."""
+        """Wait until all informers are complete. Raises DeadlineExceeded, which names the incomplete informers."""
         left_out = {_identity(kind) for kind in apart_from}
         informers = [each for identity, each in self._informers.items() if identity not in left_out]
         allowed = seconds(timeout) if timeout is not None else None
@@ -130,14 +130,14 @@ class Cache:
             raise DeadlineExceeded(f"the cache was not complete after {allowed:g} s: {'; '.join(late)}")
 
     async def remove(self, kind: type[Object]) -> None:
-        """Stop the informer of a kind and forget its copy."""
+        """Stop the informer of a kind and drop its objects."""
         informer = self._informers.pop(_identity(kind), None)
         self._of_resource.clear()
         if informer is not None:
             await informer.stop()
 
     async def ready(self, kind: type[T], namespace: str | None = None) -> Informer[T]:
-        """The informer of `kind`, once it is complete. Raises ConfigError if it does not keep `namespace`."""
+        """Return the informer of `kind`, once it is complete. Raises ConfigError if it does not keep `namespace`."""
         if not self._started:
             raise ConfigError(f"{kind.__api__.kind} was read from a cache that was not started")
         informer = self.informer_or_none(kind)
@@ -153,12 +153,12 @@ class Cache:
         return informer
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
-        """The object of that name. Raises NotFound, and DecodeError if it does not match its class."""
+        """Return the object of that name. Raises NotFound, and DecodeError if it does not match its class."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).get(ObjectKey(namespace or None, name))
 
     async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
-        """The object of that name, or None. Raises DecodeError if it does not match its class."""
+        """Return the object of that name, or None. Raises DecodeError if it does not match its class."""
         self._client.endpoint(kind).item(name, namespace)
         return (await self.ready(kind, namespace)).lister.get(name, namespace or None)
 
@@ -172,7 +172,7 @@ class Cache:
         owner: str | None = None,
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
-        """The objects that match all arguments, in one namespace or, by default, in all that are kept.
+        """Return the objects that match all arguments, in one namespace or, by default, in all that are kept.
 
         `owner` is a uid; `index` is an index's name and a value. `fields` can select `metadata.name` and
         `metadata.namespace`; for another field, define an index in the scope. Objects that do not match their class are
@@ -218,7 +218,7 @@ class _Matcher:
         if self._selection.unknown:
             raise ConfigError(
                 f"{kind.__api__.kind}: a cache cannot select by the field {self._selection.unknown[0]}; "
-                "give its scope an index, or ask the server with Client.list"
+                "define an index in its scope, or list from the server with Client.list"
             )
 
     def __call__(self, entry: Entry[Any]) -> bool:
@@ -230,7 +230,7 @@ class _Matcher:
 
 
 def _identity(kind: type[Object]) -> _Identity:
-    """What identifies a kind in a cache: several classes made at run time may stand for one kind."""
+    """Return the identity of a kind in a cache: several classes created at run time may stand for one kind."""
     for base in (PartialObjectMetadata, Unstructured):
         if issubclass(kind, base):
             return base, kind.__api__.gvk

@@ -8,8 +8,8 @@ Guarantees
     A get or list returns nothing older than the last write of this client.
     An apply that would change nothing is not sent, if the cache can tell.
 Not guaranteed
-    To see the writes of other clients and processes. Of subresources, writes whose answer has no
-    resource version, such as `binding`.
+    Reads that see the writes of other clients and processes, or writes of subresources whose answer has no resource
+    version, such as `binding`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CachedClient(Client):
     def __init__(self, client: Client, cache: Cache, *, writer: Writer | None = None) -> None:
         """Write over the connections of `client`.
 
-        `writer` is in place of the one that records own writes and sends; see `kubewright.cache._writers`.
+        `writer` replaces the default writer, which records own writes and sends them; see `kubewright.cache._writers`.
         """
         super().__init__(
             transport=client.rest.transport,
@@ -61,7 +61,7 @@ class CachedClient(Client):
     # ---- reading
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
-        """The object of that name, from the cache. Raises NotFound."""
+        """Return the object of that name, from the cache. Raises NotFound."""
         self.endpoint(kind).item(name, namespace)  # raises ConfigError for a missing or superfluous namespace
         informer = await self.cache.ready(kind, namespace)
         key = ObjectKey(namespace or None, name)
@@ -80,7 +80,7 @@ class CachedClient(Client):
         owner: str | None = None,
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
-        """The objects that match all arguments, from the cache; see `Cache.list`."""
+        """Return the objects that match all arguments, from the cache; see `Cache.list`."""
         informer = await self.cache.ready(kind, namespace)
         if await self._caught_up(informer, None):
             return await self.cache.list(

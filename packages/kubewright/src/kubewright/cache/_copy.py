@@ -1,6 +1,6 @@
-"""The copy of one kind in memory: its objects, the handlers of its changes, and the writes that it does not show yet.
+"""The in-memory copy of one kind: its objects, handlers, and own writes that it does not show yet.
 
-`Informer` is its public side. Reflectors bring the changes, one for each namespace that is followed.
+`Informer` is the public interface. One reflector per followed namespace updates the copy.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Registration:
         self._handlers = handlers
 
     def remove(self) -> None:
-        """Stop calling the handlers of this set. Harmless the second time."""
+        """Stop calling the handlers of this set. A second call has no effect."""
         self._handlers.pop(self, None)
 
 
 class KindCopy(Generic[T]):
-    """The objects of one kind, or of the part of it that namespaces and selectors choose."""
+    """The objects of one kind, or of the part of it that namespaces and selectors select."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class KindCopy(Generic[T]):
         self.handlers: dict[Registration, dict[EventType, Handler[T] | None]] = {}
         self.parts = [Part(self, each) for each in self.namespaces]
         self.synced = False
-        """The first list of every part is complete. Stays true."""
+        """Whether the first list of every part is complete. Stays true."""
         projection = Projection(only) if only is not None else None
         self.decoder = EntryDecoder(kind, keep_managed_fields=keep_managed_fields, projection=projection)
         self._selection = Selection(labels, fields)
@@ -73,13 +73,13 @@ class KindCopy(Generic[T]):
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[bool]]] = []
 
     def concerns(self, key: ObjectKey, labels: Mapping[str, str]) -> bool:
-        """Whether such an object belongs here, as far as its namespace and labels show."""
+        """Return whether an object with this namespace and labels belongs to the copy."""
         if self.namespaces != EVERYWHERE and key.namespace not in self.namespaces:
             return False
         return self._selection.has_labels(labels) or self.store.get(key) is not None
 
     def latest(self, key: ObjectKey) -> Entry[T] | None:
-        """The newest state of an object that this process knows: from the store, or from a write not yet in it.
+        """Return the newest known state of an object: from the store, or from a write that the store does not show yet.
 
         None if the object does not exist, and also if this process has requested its deletion.
         """
@@ -124,7 +124,7 @@ class KindCopy(Generic[T]):
     # ---- changes
 
     def put(self, entry: Entry[T], *, initial: bool) -> None:
-        """Take in a new version of an object."""
+        """Add a new version of an object."""
         old = self.store.get(entry.key)
         if old is entry:
             return
@@ -169,17 +169,17 @@ class KindCopy(Generic[T]):
         """Call one handler. An exception is logged."""
         try:
             handler(event)
-        except Exception:  # noqa: BLE001 - one handler's fault must not keep the event from the others, or end the watch
+        except Exception:  # noqa: BLE001 - an error in one handler must not affect other handlers or the watch
             _log.exception("Handler failed", event=event.type, kind=self.kind.__api__.kind, object=str(event.key))
 
 
 class Part(Generic[T]):
-    """The objects of one namespace, or of all, that one reflector brings. Is the `Sink` of that reflector."""
+    """The part of the copy that one reflector updates: one namespace, or all. It is the `Sink` of the reflector."""
 
     def __init__(self, copy: KindCopy[T], namespace: str | None) -> None:
         self.namespace = namespace
         self.synced = False
-        """The first list is complete. Stays true."""
+        """Whether the first list is complete. Stays true."""
         self.error: Exception | None = None
         """Why the last attempt to list or watch failed; None if it succeeded."""
         self.known = copy.store.get
@@ -193,7 +193,7 @@ class Part(Generic[T]):
         self._writes_before_list = self._copy.own_writes.count
 
     def replace(self, entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
-        """Take in a whole list. The differences are reported as events, deletes first."""
+        """Replace the content by a whole list. The differences are reported as events, deletes first."""
         copy, initial = self._copy, not self.synced
         copy.own_writes.listed(self.namespace, self._writes_before_list, entries)
         for key in [key for key in copy.store.keys(self.namespace) if key not in entries]:
@@ -206,7 +206,7 @@ class Part(Generic[T]):
         copy.changed()
 
     def apply(self, changes: Iterable[Change[T]], version: int) -> None:
-        """Take in changes that came together."""
+        """Apply changes that arrived together."""
         copy = self._copy
         for deleted, entry in changes:
             if deleted:

@@ -1,9 +1,8 @@
-"""One object as the cache holds it: the bytes that arrived, and what can be used without decoding.
+"""An object in the cache: the received bytes, and the metadata that is used without decoding.
 
-An object costs its bytes and half a kilobyte. If a kind has many objects, their bytes are packed (`_packing`),
-most of them to next to nothing. For most events the spec does not matter: the key, version, labels and owners decide
-whether there is work. These are read in one pass over the metadata. The rest is decoded when it is needed, each time
-into a new object.
+An object costs its bytes and half a kilobyte. If a kind has many objects, their bytes are packed to a small fraction
+(`_packing`). Most events need only the key, version, labels and owners, which are read in one pass over the metadata.
+The whole document is decoded when it is needed, each time into a new object.
 
 Resource versions are compared as numbers: within one kind, the greater version is the later one (KEP-5504). If a
 server uses other versions, a DecodeError is raised.
@@ -31,7 +30,7 @@ _MANAGED_FIELDS: Final = b'"managedFields":'
 
 
 class ObjectKey(NamedTuple):
-    """Where an object of a kind is."""
+    """Namespace and name of an object."""
 
     namespace: str | None
     """None for cluster-scoped kinds."""
@@ -52,7 +51,7 @@ class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
-    """One version of one object. Never changes; `decode` gives a fresh object each time."""
+    """One version of one object. Immutable; `decode` returns a new object each time."""
 
     kind: type[T]
 
@@ -63,10 +62,10 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
     labels: Mapping[str, str]
     owners: tuple[Owner, ...]
     deleting: bool
-    """Deletion was asked for; finalizers or a grace period still hold it."""
+    """Whether the object is terminating: finalizers or a grace period delay its deletion."""
     packed: bytes
     reference: Reference | None
-    """The document, as `Packer` keeps it."""
+    """The document, packed by `Packer`."""
 
     @property
     def data(self) -> bytes:
@@ -75,19 +74,19 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Read from the document each time: few ask for them."""
+        """The annotations. Read from the document each time, because they are rarely used."""
         return _decode_annotations(self.data).metadata.annotations or {}
 
     @property
     def controller(self) -> Owner | None:
-        """The owner that manages this object, if there is one."""
+        """The controlling owner, if there is one."""
         for owner in self.owners:
             if owner.controller:
                 return owner
         return None
 
     def decode(self) -> T:
-        """The object, the caller's own. Raises DecodeError when it is not one of its kind."""
+        """Return a new object. Raises DecodeError if the document does not match its class."""
         return decode_object(self.kind, self.data)
 
     def __repr__(self) -> str:
@@ -95,7 +94,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
 
 
 EventType: TypeAlias = Literal["add", "update", "delete"]
-"""What happened to the cached copy of an object."""
+"""The type of a change in the cache."""
 
 
 class Event(msgspec.Struct, Generic[T], frozen=True, gc=False):
@@ -108,9 +107,7 @@ class Event(msgspec.Struct, Generic[T], frozen=True, gc=False):
     old: Entry[T] | None
     new: Entry[T] | None
     initial: bool = False
-    """Nothing has just happened: part of the first list, or of a resync. Work for it can wait behind what happens
-    now.
-    """
+    """Whether the event is part of the first list or of a resync. Work for such events has low priority."""
 
 
 class _Metadata(msgspec.Struct, gc=False, rename="camel"):
@@ -137,7 +134,7 @@ class _Annotated(msgspec.Struct, gc=False):
     metadata: _AnnotatedMetadata
 
 
-# Made on import: msgspec can't learn the same class in two threads at once.
+# Created on import: msgspec cannot analyze the same class in two threads at the same time.
 _decode_document: Final = msgspec.json.Decoder(_Document).decode
 _decode_annotations: Final = msgspec.json.Decoder(_Annotated).decode
 _read_labels: Final = msgspec.json.Decoder(dict[str, str] | None).decode
@@ -146,7 +143,7 @@ _read_owners: Final = msgspec.json.Decoder(tuple[Owner, ...] | None).decode
 
 @lru_cache(maxsize=1024)
 def _shared(text: str) -> str:
-    """The same string for equal ones, as long as they come together."""
+    """Return the same string object for equal strings that arrive together."""
     return text
 
 
@@ -163,10 +160,10 @@ def _decode_owners(data: bytes) -> tuple[Owner, ...]:
 
 
 class _Shared(Generic[V]):
-    """Decodes small parts of documents that are the same in many: equal ones are one value, which nobody changes."""
+    """Decodes small parts that are equal in many documents. Equal parts share one value, which must not be changed."""
 
     _MANY: Final = 256
-    """Values to remember. What is alike comes together: a list is in the order of names."""
+    """The maximum number of cached values. Lists are sorted by name, so similar documents arrive together."""
 
     def __init__(self, decode: Callable[[bytes], V], nothing: V) -> None:
         self._decode = decode
@@ -186,7 +183,7 @@ class _Shared(Generic[V]):
 
 
 class EntryDecoder(Generic[T]):
-    """Makes entries of the documents of one kind."""
+    """Creates entries from the documents of one kind."""
 
     def __init__(self, kind: type[T], *, keep_managed_fields: bool, projection: Projection | None = None) -> None:
         self._kind = kind
@@ -199,8 +196,9 @@ class EntryDecoder(Generic[T]):
     def decode(
         self, raw: msgspec.Raw, held: Callable[[ObjectKey], Entry[T] | None] = lambda _: None, *, pack: bool = False
     ) -> Entry[T]:
-        """The entry of a document: the one that is held under its key, if it is of that version; else a new one, packed
-        if it is worth while. Raises DecodeError when the document has no metadata that makes sense.
+        """Return the entry of a document: the held entry if it has the same version, else a new entry.
+
+        Raises DecodeError if the metadata is missing or invalid.
         """
         try:
             metadata = _decode_document(raw).metadata
@@ -234,8 +232,10 @@ class EntryDecoder(Generic[T]):
 
 
 def _without(data: bytes, managed_fields: bytes) -> bytes:
-    """The document without its managedFields, if they are where the API server writes them: with no space before them,
-    and before anything else that holds the very same bytes. Otherwise the document as it is.
+    """Return the document without its managedFields, if they are at the place where the API server writes them.
+
+    That is without preceding spaces, and before any other occurrence of the same bytes. Otherwise the document is
+    returned unchanged.
     """
     start = data.find(_MANAGED_FIELDS)
     end = start + len(_MANAGED_FIELDS) + len(managed_fields)

@@ -36,7 +36,7 @@ T = TypeVar("T", bound=Object)
 
 
 class Informer(Generic[T]):
-    """The copy of one kind, or of the part of it that namespaces and selectors choose."""
+    """A synchronized copy of one kind, or of the part of it that namespaces and selectors select."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Informer(Generic[T]):
         """
         self.kind = kind
         self.resource: str = client.endpoint(kind).resource
-        """The name that RBAC and messages use: `deployments.apps`."""
+        """The name in RBAC and messages: `deployments.apps`."""
         self._copy = KindCopy(
             kind,
             namespaces=namespaces,
@@ -91,7 +91,7 @@ class Informer(Generic[T]):
 
     @property
     def lister(self) -> Lister[T]:
-        """Reads from the copy."""
+        """Lister for the copy."""
         return Lister(self._copy.store)
 
     def __len__(self) -> int:
@@ -103,7 +103,7 @@ class Informer(Generic[T]):
 
     @property
     def size(self) -> int:
-        """Bytes of all documents as they are kept; see `Store.size`."""
+        """Bytes of all packed documents; see `Store.size`."""
         return self._copy.store.size
 
     def get(self, key: ObjectKey) -> T:
@@ -127,7 +127,7 @@ class Informer(Generic[T]):
 
     @property
     def reason_not_synced(self) -> str:
-        """Which kind this is, why its first list is not complete, and what to do about it."""
+        """The kind, the reason why its first list is not complete, and the remedy."""
         if not self._tasks:
             return f"{self.resource}: the informer was not started"
         if isinstance(self.last_error, Forbidden):
@@ -140,14 +140,14 @@ class Informer(Generic[T]):
         return f"{self.resource}: {self.last_error or 'the server has not answered yet'}"
 
     def start(self) -> None:
-        """Start to follow the kind. Needs a running event loop; harmless the second time. `stop` is final."""
+        """Start following the kind. Requires a running event loop. A second call has no effect. `stop` is final."""
         if not self._tasks:
             name = f"informer {self.resource}"
             self._tasks = [asyncio.create_task(each.run(), name=name) for each in self._reflectors]
             self._schedule_resync()
 
     async def stop(self) -> None:
-        """Stop to follow the kind, and wait for the end. The copy stays readable."""
+        """Stop following the kind, and wait until it has stopped. The copy stays readable."""
         if self._resync_timer is not None:
             self._resync_timer.cancel()
         self._copy.handlers.clear()
@@ -171,7 +171,7 @@ class Informer(Generic[T]):
     ) -> Registration:
         """Call these handlers from now on. `on_add` is called at once for each object that is already known.
 
-        A handler is quick: it notes what to do and returns.
+        A handler must return quickly.
         """
         copy = self._copy
         registration = Registration(copy.handlers)
@@ -192,7 +192,7 @@ class Informer(Generic[T]):
 
 
 def copy_of(informer: Informer[T]) -> KindCopy[T]:
-    """The copy behind an informer, for the parts of Kubewright that write."""
+    """Return the copy behind an informer, for the parts of Kubewright that write."""
     return informer._copy
 
 

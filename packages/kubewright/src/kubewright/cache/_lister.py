@@ -23,34 +23,34 @@ class Lister(Generic[T]):
         self._store = store
 
     def get(self, name: str, namespace: str | None = None) -> T | None:
-        """The object, or None. Raises DecodeError if it does not match its class."""
+        """Return the object, or None. Raises DecodeError if it does not match its class."""
         entry = self._store.get(ObjectKey(namespace, name))
         return entry.decode() if entry is not None else None
 
     def list(self, *, namespace: str | None = None, labels: Labels = None) -> builtins.list[T]:
-        """The objects of a namespace, or of all, that have such labels."""
+        """Return the objects of a namespace, or of all, with matching labels."""
         return self._store.decode(self.entries(namespace=namespace, labels=labels))
 
     def owned_by(self, uid: str) -> builtins.list[T]:
-        """The objects that have an owner reference to `uid`."""
+        """Return the objects that have an owner reference to `uid`."""
         return self._store.decode(self._store.owned_by(uid))
 
     def by_index(self, name: str, value: str) -> builtins.list[T]:
-        """The objects that the index function `name` put under `value`. Raises KeyError for an unknown index."""
+        """Return the objects that the index function `name` put under `value`. Raises KeyError for an unknown index."""
         return self._store.decode(self._store.by_index(name, value))
 
     def keys_by_index(self, name: str, value: str) -> builtins.list[ObjectKey]:
-        """The keys of the objects that `by_index` returns, without decoding them."""
+        """Return the keys of the objects that `by_index` returns, without decoding them."""
         return [entry.key for entry in self._store.by_index(name, value)]
 
     def entry(self, key: ObjectKey) -> Entry[T] | None:
-        """The entry of an object: what is known without decoding it."""
+        """Return the entry of an object: the data that is available without decoding."""
         return self._store.get(key)
 
     def entries(
         self, *, namespace: str | None = None, labels: Labels = None, owner: str | None = None
     ) -> builtins.list[Entry[T]]:
-        """The entries of a namespace, or of all, that have such labels, or an owner reference to the uid `owner`."""
+        """Return the entries of a namespace, or of all, with matching labels, or an owner with the uid `owner`."""
         selector = label_selector(labels)
         if owner is None:
             return self._store.select(namespace=namespace, labels=selector)

@@ -1,8 +1,8 @@
-"""Packs documents of one kind: most are similar, so only the differences from another document are kept.
+"""Packs documents of one kind. Most are similar, so only the differences from another document are kept.
 
-This is Deflate with the other document as its dictionary (RFC 1951; `zdict` of zlib). A Pod of 3 KB is reduced to 100
-bytes if there is another Pod of the same Deployment; packing takes 5 us and unpacking 1 us. Documents that resemble no
-other are kept as they are, and after a few of them most are not even tried.
+The format is Deflate with the other document as dictionary (RFC 1951; `zdict` of zlib). A Pod of 3 KB is reduced to 100
+bytes if another Pod of the same Deployment exists; packing takes 5 us and unpacking 1 us. Documents that are not
+similar to others are kept unpacked. After a few of them, most are not tried.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from functools import partial
 from typing import Final, TypeAlias
 
 _LONGEST: Final = 32_000
-"""Bytes. Deflate looks back over 32 KiB: of a longer document it would not see the same place in another."""
+"""The maximum size of a packed document in bytes. Deflate looks back 32 KiB and finds no match beyond."""
 
 _SLACK: Final = 512
-"""Bytes by which the window is larger than the reference: documents differ in length, and Deflate looks ahead."""
+"""Extra bytes of the window beyond the reference: documents differ in length, and Deflate looks ahead."""
 
 _ALIKE: Final = 3
-"""How much smaller a document is in terms of one that is like it."""
+"""The minimum compression ratio of a document that is packed."""
 
 _MISSES: Final = 4
-"""Documents in a row that are not like those before, from which on some are not tried: twice as many after each."""
+"""After this many dissimilar documents in a row, some are not tried: twice as many after each further one."""
 _MOST_UNTRIED: Final = 64
 
 _deflate: Final = partial(zlib.compressobj, level=3, memLevel=5)
 
 
 class Reference:
-    """A document in whose terms others are kept."""
+    """A document that serves as dictionary for others."""
 
     __slots__ = ("document", "window")
 
@@ -37,28 +37,28 @@ class Reference:
         self.window = -max(10, min(15, (len(document) + _SLACK).bit_length()))
 
     def unpack(self, packed: bytes) -> bytes:
-        """The document that was packed in terms of this one."""
+        """Return the unpacked document."""
         return zlib.decompressobj(self.window, self.document).decompress(packed)
 
 
 Packed: TypeAlias = tuple[bytes, Reference | None]
-"""A document in terms of another, or without one: as it is."""
+"""A document packed with a reference, or unpacked without one."""
 
 
 class Packer:
-    """Packs the documents of one kind, in whatever order; best those together that are alike."""
+    """Packs the documents of one kind in any order. It packs best if similar documents are adjacent."""
 
     def __init__(self) -> None:
         self._current: Reference | None = None
         self._compressor = _deflate()
-        """Of the current one: a copy costs half of what a new one does."""
+        """Compressor of the current reference. A copy costs half of a new one."""
         self._next: Reference | None = None
-        """The last document that was like no other; others like it may follow."""
+        """The last dissimilar document. Similar ones may follow."""
         self._misses = 0
         self._untried = 0
 
     def pack(self, document: bytes, last: Reference | None = None) -> Packed:
-        """`last` is what an earlier version of the document was packed in terms of."""
+        """Pack a document. `last` is the reference of its previous version."""
         if len(document) > _LONGEST:
             return document, None
         if self._untried and last is None:

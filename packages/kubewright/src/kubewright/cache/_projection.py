@@ -1,4 +1,4 @@
-"""Reduces a document to its metadata and the fields that are wanted: the other fields cost no memory."""
+"""Reduces a document to its metadata and selected fields, to save memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ _ALWAYS: Final = ("apiVersion", "kind", "metadata")
 
 
 class Projection:
-    """Leaves of documents the fields `only`, each with all that is below it, and what every object has."""
+    """Keeps the fields `only` of documents, including nested fields, and the fields that every object has."""
 
     def __init__(self, only: Iterable[str]) -> None:
-        """Fields as `spec.nodeName`: of objects within objects, in the spelling of the wire. Raises ConfigError for one
-        that is empty or has an empty part.
-        """
+        """Take paths such as `spec.nodeName`, with JSON names. Raises ConfigError for empty paths and parts."""
         tree: dict[str, Any] = {}
         for path in sorted((*_ALWAYS, *only)):
             *outer, last = path.split(".")
@@ -27,21 +25,21 @@ class Projection:
             below: dict[str, Any] | None = tree
             for name in outer:
                 below = below.setdefault(name, {}) if below is not None else None
-            if below is not None:  # else all of it is wanted anyway
+            if below is not None:  # otherwise the whole parent is selected
                 below[last] = None
         self._decode = msgspec.json.Decoder(_struct(tree)).decode
         self._encode = msgspec.json.Encoder().encode
 
     def __call__(self, document: bytes) -> bytes:
-        """The document with what is wanted. Raises DecodeError when a field is not in an object."""
+        """Return the document with the selected fields. Raises DecodeError if a parent is not an object."""
         try:
             return self._encode(self._decode(document))
         except msgspec.ValidationError as error:
-            raise DecodeError(f"only: {error}; name the list itself, fields of its items cannot be chosen") from error
+            raise DecodeError(f"only: {error}; name the list itself, fields of its items cannot be selected") from error
 
 
 def _struct(tree: dict[str, Any]) -> type[msgspec.Struct]:
-    """A class with the fields of `tree`; those with nothing below them are taken as they are."""
+    """Return a class with the fields of `tree`. Leaves keep their raw JSON."""
     fields = [
         (f"f{number}", _optional(below), msgspec.field(default=msgspec.UNSET, name=name))
         for number, (name, below) in enumerate(tree.items())
@@ -50,5 +48,5 @@ def _struct(tree: dict[str, Any]) -> type[msgspec.Struct]:
 
 
 def _optional(below: dict[str, Any] | None) -> Any:
-    kind: Any = msgspec.Raw if below is None else Union[_struct(below), None]  # noqa: UP007 - made at run time
+    kind: Any = msgspec.Raw if below is None else Union[_struct(below), None]  # noqa: UP007 - created at run time
     return Union[kind, msgspec.UnsetType]  # noqa: UP007

@@ -1,17 +1,17 @@
-"""Brings the changes of one kind from the server, as long as it runs, even if the connection breaks.
+"""Follows the changes of one kind on the server, across broken connections.
 
-It lists once, as a stream of the existing objects (`sendInitialEvents`) or in pages if the server has no such streams,
-and watches from there. A stream ends often: by its time limit, a restart of the server, a proxy. Then the reflector
-continues from the last resource version that it has seen, and nothing is lost.
+The reflector lists once, as a stream of the existing objects (`sendInitialEvents`) or in pages if the server does not
+support such streams. Then it watches. A stream often ends: by its time limit, a restart of the server or a proxy. The
+reflector then continues from the last resource version that it received, and loses no change.
 
 Guarantees
     Changes are passed on in the order in which the server made them.
-    Objects that were deleted while there was no stream are found, even if the server has forgotten the changes (410
-    Gone): the new list replaces the old one as a whole.
-    No failure ends it. It waits after each failure, twice as long each time up to `LIMIT` and with jitter, and no less
-    than the server asks for (Retry-After).
-    A stream may be quiet until its requested time is over: no server has to send bookmarks. A stream that does not end
-    then is replaced by a new one. An object that cannot be read is logged and skipped.
+    Deletes that happen while the stream is disconnected are reported, even if the server no longer has the changes (410
+    Gone): a new list then replaces the old list.
+    No failure ends the reflector. After each failure it waits, with exponential backoff up to `LIMIT` and jitter, and
+    at least as long as the server requests (Retry-After).
+    A stream may be silent until its requested duration is over, because servers need not send bookmarks. A stream that
+    does not end then is replaced. An object that cannot be read is logged and skipped.
 
 Follows client-go's tools/cache Reflector and
 https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
@@ -48,20 +48,20 @@ from kubewright.models import Object
 T = TypeVar("T", bound=Object)
 
 STREAM_SECONDS: Final = (120, 240)
-"""How long a stream is asked to last: a time in between, so that those of many clients do not end together. Short,
-since it is the end of a stream that tells one on which nothing happens from one that is dead.
+"""The range of the requested duration of a stream in seconds. It is random, so that the streams of many clients do not
+end together, and short, because only the end of a stream distinguishes a silent stream from a dead one.
 """
 
 SLACK: Final = 30.0
-"""Seconds by which a stream may overrun what was asked."""
+"""Seconds by which a stream may exceed its requested duration."""
 
 QUIET: Final = 60.0
-"""Seconds of a stream without news after which the server is asked whether it knows this resource version."""
+"""Seconds of a silent stream after which the reflector checks whether the server has this resource version."""
 
 PAGE_SIZE: Final = 500
 
 MANY: Final = 1000
-"""Objects of a kind above which it is worth while to pack their documents, and to take their list in large pieces."""
+"""Number of objects of a kind above which documents are packed and the list is read in large pieces."""
 
 BATCH_DELAY: Final = 0.005
 """Seconds between two reads of a long streamed list. The server sends objects one by one, and waking up for each of
@@ -69,18 +69,18 @@ them would take a quarter of the CPU time of the list.
 """
 
 LARGE: Final = 2048
-"""Bytes of a document that is packed when it comes alone: of a smaller one, which may soon change again, packing
-costs more than it saves. Of a list all are.
+"""Minimum size in bytes of a single document that is packed. Packing a smaller document, which may soon change again,
+costs more than it saves. All documents of a list are packed.
 """
 
 BASE: Final = 0.5
-"""Seconds to wait after a failure, give or take a half; doubled after each further failure in a row."""
+"""Seconds to wait after a failure, with 50 % jitter; doubled after each further failure in a row."""
 
 LIMIT: Final = 16.0
-"""The longest wait in seconds, give or take a half. A stream that lasted longer resets the wait to `BASE`."""
+"""The longest wait in seconds, with 50 % jitter. A stream that lasts longer resets the wait to `BASE`."""
 
 PATIENT_LIMIT: Final = 4.0
-"""The same while a kind or a permission is missing: an administrator may be about to install or grant it."""
+"""The longest wait while a kind or permission is missing. An administrator may add it soon."""
 
 _MAX_DOUBLINGS: Final = 16
 
@@ -88,38 +88,38 @@ _log = get_logger("kubewright.cache")
 
 
 Change: TypeAlias = tuple[bool, Entry[T]]
-"""One event: whether the object was deleted, and what it is now or was at the end."""
+"""One event: whether the object was deleted, and its current or last state."""
 
 
 class Sink(Protocol[T]):
-    """Receives what a reflector gets."""
+    """Receives the objects and changes from a reflector."""
 
     def __len__(self) -> int:
-        """How many objects are held."""
+        """The number of held objects."""
         ...
 
     def known(self, key: ObjectKey, /) -> Entry[T] | None:
-        """What is held under a key."""
+        """Return the held entry of a key."""
         ...
 
     def listing(self) -> None:
-        """A list is about to be requested."""
+        """Called before a list is requested."""
         ...
 
     def replace(self, entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
-        """These are all objects at a resource version; all others are deleted."""
+        """Replace the content by all objects at a resource version. All other objects are deleted."""
         ...
 
     def apply(self, changes: Iterable[Change[T]], version: int) -> None:
-        """These changes happened, in this order, and no others up to `version`."""
+        """Apply changes in order. There are no other changes up to `version`."""
         ...
 
     def connected(self) -> None:
-        """The last attempt succeeded."""
+        """Called when an attempt has succeeded."""
         ...
 
     def failed(self, error: Exception) -> None:
-        """The last attempt failed; there will be another."""
+        """Called when an attempt has failed. Another attempt follows."""
         ...
 
 
@@ -129,20 +129,20 @@ class Step(NamedTuple):
     delay: float
     """Seconds to wait first."""
     relist: bool
-    """List again, because the position of the stream is of no use."""
+    """Whether to list again, because the position of the stream is not usable."""
 
 
 class Recovery:
-    """Remembers how the last attempts ended. An attempt without news does not reset the failures before it."""
+    """Counts failed attempts. An attempt without new changes does not reset earlier failures."""
 
     def __init__(self) -> None:
         self._failures = 0
         self._expiries = 0
 
     def step(self, failure: Exception | None, *, progressed: bool, lasted: float) -> Step:
-        """What to do after an attempt of `lasted` seconds that ended by `failure`, or by the server if that is None.
+        """Return what to do after an attempt of `lasted` seconds. `failure` is None if the server ended it.
 
-        `progressed`: it brought changes that had not been seen.
+        `progressed`: the attempt received changes that had not been seen.
         """
         if progressed or lasted > LIMIT:
             self._failures = self._expiries = 0
@@ -155,7 +155,7 @@ class Recovery:
         delay = self._backoff(PATIENT_LIMIT if isinstance(failure, Forbidden | NotFound) else LIMIT)
         if isinstance(failure, APIError):
             delay = max(delay, failure.retry_after or 0.0)
-        # If the kind is gone, its resource versions are of no use either.
+        # If the kind is gone, its resource versions are not usable either.
         return Step(delay, relist=isinstance(failure, NotFound))
 
     def _backoff(self, limit: float = LIMIT) -> float:
@@ -164,7 +164,7 @@ class Recovery:
 
 
 class Reflector(Generic[T]):
-    """Lists and watches one kind, or the part of it at `path` that `selection` gives, into a sink."""
+    """Lists and watches the objects at `path` that `selection` selects, and passes them to a sink."""
 
     def __init__(
         self, client: Client, kind: type[T], sink: Sink[T], *, path: str, selection: Query, decoder: EntryDecoder[T]
@@ -178,13 +178,13 @@ class Reflector(Generic[T]):
         self._decoder = decoder
         self._recovery = Recovery()
         self._version: int | None = None
-        """The position to continue from; None if everything has to be listed first."""
+        """The position to continue from; None if a list is required first."""
         self._listing: dict[ObjectKey, Entry[T]] | None = None
-        """What has come of a list that is not complete."""
+        """The received part of an incomplete list."""
         self._streams_lists = True
         self._progressed = False
         self._quiet = False
-        """Whether nothing new came on the last stream, which lasted."""
+        """Whether the last stream lasted without new changes."""
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -204,7 +204,7 @@ class Reflector(Generic[T]):
             await self._recover(failure, lasted)
 
     async def _follow(self) -> None:
-        """List if need be, then watch until the stream ends."""
+        """List if necessary, then watch until the stream ends."""
         if self._quiet and await self._was_restored():
             self._version = None
         if self._version is None and self._streams_lists:
@@ -224,10 +224,10 @@ class Reflector(Generic[T]):
         await self._watch()
 
     async def _was_restored(self) -> bool:
-        """Whether the server has not reached the version that we are at.
+        """Return whether the server has not reached the current version of this reflector.
 
-        A server that was restored from an older state sends nothing on a watch from such a version, but it rejects a
-        list that must not be older.
+        A server that was restored from an older state sends no events on a watch from such a version. But it rejects a
+        list that requires at least this version.
         """
         if self._version is None:
             return False
@@ -236,12 +236,12 @@ class Reflector(Generic[T]):
             await self._rest.request(
                 "GET", self._path, {**self._selection, **not_older}, accept=self._endpoint.accept_list
             )
-        except APIError as error:  # whatever else it is, the watch will tell
+        except APIError as error:  # any other error recurs in the watch
             return any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
         return False
 
     async def _recover(self, failure: Exception | None, lasted: float) -> None:
-        """Get over the end of a stream."""
+        """Handle the end of a stream: wait, and decide where to continue."""
         delay, relist = self._recovery.step(failure, progressed=self._progressed, lasted=lasted)
         if relist:
             self._version = None
@@ -258,7 +258,7 @@ class Reflector(Generic[T]):
         await self._clock.sleep(delay)
 
     async def _list(self) -> None:
-        """All there is, in pages; from the start and in one piece when the server lost the snapshot on the way."""
+        """List all objects in pages. If the server loses the snapshot, list again in a single page."""
         try:
             await self._list_pages(PAGE_SIZE)
         except Gone:
@@ -276,7 +276,7 @@ class Reflector(Generic[T]):
         self._complete(listing, int(version))
 
     async def _watch(self) -> None:
-        """Follow one stream. All existing objects come first if there is no version to continue from."""
+        """Follow one stream. Without a version to continue from, the stream starts with all existing objects."""
         seconds = random.uniform(*STREAM_SECONDS)
         query = {
             **self._selection,
@@ -305,7 +305,7 @@ class Reflector(Generic[T]):
             self._streams_lists = False
 
     def _take(self, batch: list[RawEvent]) -> None:
-        """Hand on what came together, in one go."""
+        """Pass on the changes that arrived together."""
         changes: list[Change[T]] = []
         try:
             for event in batch:
@@ -344,7 +344,7 @@ class Reflector(Generic[T]):
         self._sink.connected()
 
     def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
-        """The entry of a document; None if it can't be read."""
+        """Return the entry of a document; None if it can't be read."""
         if self._listing is None:
             pack = memoryview(raw).nbytes >= LARGE and len(self._sink) >= MANY
         else:

@@ -1,4 +1,4 @@
-"""Which part of a kind is cached: namespaces, labels and fields, as far as an entry shows them without decoding."""
+"""The part of a kind that is cached: namespaces, labels, and fields that an entry has without decoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERYWHERE: Final[tuple[str | None, ...]] = (None,)
 
 
 def each_of(namespaces: Namespaces) -> tuple[str | None, ...]:
-    """Each namespace once; `EVERYWHERE` if none is named."""
+    """Return each namespace once; `EVERYWHERE` if none is named."""
     if not namespaces:
         return EVERYWHERE
     return (namespaces,) if isinstance(namespaces, str) else tuple(dict.fromkeys(namespaces))
@@ -36,11 +36,11 @@ class Selection:
         """The selected fields that an entry does not show without decoding."""
 
     def has_labels(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels may be selected."""
+        """Return whether an object with these labels may be selected."""
         return self._labels is None or self._labels.matches(labels)
 
     def has(self, entry: Entry[Any]) -> bool:
-        """Whether this object is certainly selected."""
+        """Return whether this object is certainly selected."""
         name, namespace = entry.key.name, entry.key.namespace or ""
         return (
             self.has_labels(entry.labels)

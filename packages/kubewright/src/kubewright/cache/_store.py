@@ -14,20 +14,20 @@ from kubewright.models import Object
 T = TypeVar("T", bound=Object)
 
 IndexFunction: TypeAlias = Callable[[T], Iterable[str]]
-"""The values under which an object is found. All index functions are given the same object: look, do not touch."""
+"""Returns the index values of an object. All index functions receive the same object and must not change it."""
 
 _log = get_logger("kubewright.cache")
 
 
 class Index:
-    """Keys by value."""
+    """Keys by index value."""
 
     def __init__(self) -> None:
         self._keys: dict[str, ObjectKey | set[ObjectKey]] = {}
-        """One key as it is: most owners have one child of a kind, and a set is large."""
+        """Keys without a set: most owners have one child of a kind, and a set is large."""
 
     def move(self, key: ObjectKey, before: Collection[str], after: Collection[str]) -> None:
-        """`key`, which was found under the values `before`, is found under `after` and nothing else."""
+        """Change the values of `key` from `before` to `after`."""
         if before == after:
             return
         for value in before:
@@ -55,15 +55,15 @@ class Index:
 
 
 class Store(Generic[T]):
-    """The entries of one kind. Changed by its reflector alone, read by anyone on the event loop."""
+    """The entries of one kind. Only its reflector changes them. Tasks on the event loop may read it."""
 
     def __init__(self, indexers: Mapping[str, IndexFunction[T]]) -> None:
         self.version = 0
-        """All changes up to this resource version are in. If namespaces have streams of their own, the greatest of
-        their versions.
+        """The store contains all changes up to this resource version. With a stream per namespace, it is the greatest
+        of their versions.
         """
         self._versions: dict[str, int] = {}
-        """The same for each namespace that has a stream of its own."""
+        """The version of each namespace with its own stream."""
         self._entries: dict[ObjectKey, Entry[T]] = {}
         self.get: Callable[[ObjectKey], Entry[T] | None] = self._entries.get
         """The entry under a key, or None."""
@@ -72,14 +72,14 @@ class Store(Generic[T]):
         self._indexers = dict(indexers)
         self._indexes = {name: Index() for name in indexers}
         self._indexed: dict[ObjectKey, list[tuple[str, ...]]] = {}
-        """The values of each object, index by index."""
+        """The values of each object, in the order of the indexes."""
         self._reported: set[ObjectKey] = set()
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def reach(self, version: int, namespace: str | None) -> None:
-        """All changes up to `version` are in, of `namespace` or of all that is held."""
+        """Note that the store contains all changes up to `version`, of `namespace` or of all namespaces."""
         if namespace is None:
             self.version = version
         else:
@@ -87,18 +87,18 @@ class Store(Generic[T]):
             self.version = max(self.version, version)
 
     def version_of(self, namespace: str | None) -> int:
-        """All changes of `namespace` up to this resource version are in."""
+        """Return the resource version up to which the store contains all changes of `namespace`."""
         if namespace is None or not self._versions:
             return self.version
         return self._versions.get(namespace, 0)
 
     def keys(self, namespace: str | None) -> Collection[ObjectKey]:
-        """Of a namespace, or of all."""
+        """Return the keys in a namespace, or in all."""
         return self._entries.keys() if namespace is None else self._by_namespace.get(namespace, ())
 
     @property
     def size(self) -> int:
-        """Bytes of all documents as they are kept, without half a kilobyte of metadata each. Counted on each call."""
+        """Bytes of all packed documents, without half a kilobyte of metadata each. Computed on each call."""
         references = {id(entry.reference): entry.reference for entry in self._entries.values() if entry.reference}
         return sum(len(entry.packed) for entry in self._entries.values()) + sum(
             len(reference.document) for reference in references.values()
@@ -108,7 +108,7 @@ class Store(Generic[T]):
         return iter(self._entries)
 
     def put(self, entry: Entry[T]) -> Entry[T] | None:
-        """Take in a new version. Returns the version that it replaces."""
+        """Add a new version. Returns the previous version."""
         key = entry.key
         old = self._entries.get(key)
         self._entries[key] = entry
@@ -139,7 +139,7 @@ class Store(Generic[T]):
         return old
 
     def select(self, *, namespace: str | None = None, labels: Selector | None = None) -> list[Entry[T]]:
-        """The entries of a namespace, or of all, that have such labels; in the order of namespace and name."""
+        """Return the entries of a namespace, or of all, with matching labels, sorted by namespace and name."""
         entries = self._entries
         found = [entries[key] for key in self.keys(namespace)]
         if labels is not None and not labels.empty:
@@ -147,18 +147,20 @@ class Store(Generic[T]):
         return _ordered(found)
 
     def owned_by(self, uid: str) -> list[Entry[T]]:
-        """The entries that have an owner reference to `uid`."""
+        """Return the entries that have an owner reference to `uid`."""
         return _ordered([self._entries[key] for key in self._by_owner.find(uid)])
 
     def by_index(self, name: str, value: str) -> list[Entry[T]]:
-        """The entries under `value` of an index. Raises KeyError for an index that does not exist."""
+        """Return the entries under `value` of an index. Raises KeyError for an index that does not exist."""
         index = self._indexes.get(name)
         if index is None:
             raise KeyError(f"there is no index {name!r}; there are {sorted(self._indexes)}")
         return _ordered([self._entries[key] for key in index.find(value)])
 
     def decode(self, entries: Iterable[Entry[T]]) -> list[T]:
-        """The objects of `entries`, without those that are not of their kind: each such version is reported once."""
+        """Return the objects of `entries`, without those that are not of their kind: each such version is reported
+        once.
+        """
         found: list[T] = []
         for entry in entries:
             try:
@@ -180,7 +182,7 @@ class Store(Generic[T]):
         self._indexed[key] = values
 
     def _values(self, entry: Entry[T]) -> list[tuple[str, ...]]:
-        """What the index functions give, each in its turn; the object is decoded once for all of them."""
+        """Return the results of the index functions. The object is decoded once."""
         try:
             obj = entry.decode()
         except DecodeError as error:
@@ -191,14 +193,14 @@ class Store(Generic[T]):
             values: tuple[str, ...] = ()
             try:
                 values = tuple(dict.fromkeys(function(obj)))
-            except Exception:  # noqa: BLE001 - one object that a user's function can't take must not stop the rest
+            except Exception:  # noqa: BLE001 - an error in a user's function must not affect other objects
                 _log.exception("Index function failed", index=name, kind=entry.kind.__api__.kind, object=str(entry.key))
             found.append(values)
         return found
 
 
 def _owners(entry: Entry[Any] | None) -> tuple[str, ...]:
-    """The uids of its owners, each once."""
+    """Return the distinct uids of the owners."""
     return tuple(dict.fromkeys(owner.uid for owner in entry.owners)) if entry is not None and entry.owners else ()
 
 

@@ -1,6 +1,6 @@
 """Writers that know the cache: they record own writes, and skip writes that would change nothing.
 
-`CachedClient` puts them around the writer that sends. A controller puts more writers between the two; see
+`CachedClient` wraps the sending writer with them. A controller adds more writers in between; see
 `kubewright.controllers._writers`.
 """
 
@@ -29,7 +29,7 @@ class RecordOwnWrites:
     """Records every write in the cache, so that reads wait until the cache shows it.
 
     Guarantees
-        Recorded are writes of objects and of their subresources, deletes, and evictions.
+        It records writes of objects and of their subresources, deletes, and evictions.
     Not guaranteed
         To record a subresource whose answer has no resource version, such as a Pod's `binding`.
     """
@@ -73,7 +73,7 @@ class RecordOwnWrites:
                 copy.own_writes.wrote(key, version, answer.data)
 
     def _written_through(self, call: WriteCall[T], answer: Answer[T]) -> None:
-        """Record a write of a subresource whose answer carries the object's new version, as that of `scale` does."""
+        """Record a write of a subresource whose answer has the object's new version, such as `scale`."""
         meta = msgspec.json.decode(answer.data, type=Deletion).metadata
         if not meta.resource_version or meta.name != call.name:
             return
@@ -83,7 +83,7 @@ class RecordOwnWrites:
                 copy.own_writes.wrote(key, int(meta.resource_version))
 
     def _evicted(self, call: WriteCall[T]) -> None:
-        """The answer to an eviction has no uid: the evicted Pod is the one that the cache shows."""
+        """Record an eviction. Its answer has no uid, so the evicted Pod is taken from the cache."""
         key = ObjectKey(call.namespace, call.name)
         for copy in self._copies(call.kind):
             entry = copy.store.get(key)
@@ -126,7 +126,7 @@ class SkipUnchangedApplies:
         ):
             return Answer(call.answer_kind, entry.data)
         answer = await self._writer(call)
-        if copy.store.get(key) is not None or not copy.own_writes.seen(key):  # it is not deleted again already
+        if copy.store.get(key) is not None or not copy.own_writes.seen(key):  # not yet deleted again
             meta = answer.object.metadata
             copy.applied.remember(key, applier, call.body, meta.uid, int(meta.resource_version or 0))
         return answer

@@ -1,6 +1,6 @@
-"""What this process has written of a kind, until its copy of the kind shows it, or shows that it is lost.
+"""Writes of this process to one kind, until the cache shows them or shows that they are lost.
 
-An event of the same or a later version shows a write. A write is lost if the copy reaches a later version without it:
+An event of the same or a later version shows a write. A write is lost if the cache reaches a later version without it:
 the server was restored from an older state, or another client undid the write while the watch was disconnected. No
 event reports that.
 """
@@ -19,20 +19,20 @@ from kubewright.cache._store import Store
 
 
 class Write(msgspec.Struct, eq=False):
-    """The last write of one key: it made `document`, or deleted the object of `deleted_uid`."""
+    """The last write of one key. It wrote `document`, or deleted the object with `deleted_uid`."""
 
     key: ObjectKey
     number: int
-    """How many writes there were before."""
+    """The number of earlier writes."""
     version: int
-    """Of the object after the write. The answer to a deletion may have none, or the one from before it."""
+    """The resource version after the write. The answer to a delete may have none, or the previous version."""
     document: bytes = b""
     deleted_uid: str = ""
     overdue: bool = False
-    """A read timed out waiting for this write."""
+    """Whether a read timed out waiting for this write."""
 
     def is_shown_by(self, held: Entry[Any] | None) -> bool:
-        """Whether a copy that is at `version` or later, and holds this, shows the write."""
+        """Return whether a cache at `version` or later with this entry shows the write."""
         if not self.deleted_uid:
             return held is not None and held.resource_version >= self.version
         if held is None or held.uid != self.deleted_uid:
@@ -41,23 +41,23 @@ class Write(msgspec.Struct, eq=False):
 
 
 class OwnWrites:
-    """The last write of each key, as long as the store does not show it."""
+    """The last write of each key, until the store shows it."""
 
     def __init__(self, store: Store[Any], namespaces: Sequence[str | None], lost: Callable[[Write], None]) -> None:
-        """Track the writes to a store whose `namespaces` have a stream each. `lost` is called with each lost write."""
+        """Track the writes to a store with a stream for each of `namespaces`. `lost` is called with each lost write."""
         self._store = store
         self._lost = lost
         self._pending: dict[ObjectKey, Write] = {}
-        """In the order of their numbers."""
+        """The tracked writes, by number."""
         self.pending: Callable[[ObjectKey], Write | None] = self._pending.get
         """The last write of a key, if the store does not show it yet."""
         self._due: dict[str | None, list[tuple[int, int, Write]]] = {each: [] for each in namespaces}
-        """Heaps in the order of versions; what has been shown in the meantime is passed over."""
+        """Heaps ordered by version. Writes that the store has shown in the meantime are skipped."""
         self._count = 0
 
     @property
     def count(self) -> int:
-        """How many there were: a list that is asked for now has them in it, if they are not lost."""
+        """The number of writes so far. A list that is requested now contains them, unless they are lost."""
         return self._count
 
     def wrote(self, key: ObjectKey, version: int, document: bytes = b"") -> None:
@@ -68,24 +68,24 @@ class OwnWrites:
         self._note(Write(key, self._count, version, document))
 
     def deleted(self, key: ObjectKey, uid: str, version: int) -> None:
-        """The object of this uid under `key` was deleted; `version` is what the answer said, 0 if nothing."""
+        """Note that the object with this uid was deleted. `version` is that of the answer, or 0."""
         earlier = self._pending.get(key)
         least = earlier.version if earlier is not None else 0
         self._note(Write(key, self._count, max(version, least), deleted_uid=uid))
 
     def seen(self, key: ObjectKey) -> bool:
-        """Whether the store has seen the last write of `key`."""
+        """Return whether the store has seen the last write of `key`."""
         return key not in self._pending
 
     def unseen(self, key: ObjectKey | None, count: int) -> Iterator[Write]:
-        """Of the first `count` writes those of `key`, or of any key, that the store has not seen."""
+        """Yield the writes among the first `count` that the store has not seen, of `key` or of all keys."""
         if key is None:
             return takewhile(lambda write: write.number < count, self._pending.values())
         write = self._pending.get(key)
         return iter(() if write is None or write.number >= count else (write,))
 
     def happened(self, key: ObjectKey, version: int) -> None:
-        """The store has taken in an event of `key`, of this version."""
+        """Note that the store contains an event of `key` with this version."""
         write = self._pending.get(key)
         if write is None or version < write.version:
             return
@@ -93,7 +93,7 @@ class OwnWrites:
             del self._pending[key]
 
     def reached(self, namespace: str | None, version: int) -> None:
-        """The store has everything up to `version` of a namespace with a stream of its own, or of all."""
+        """Note that the store contains all changes up to `version`, of one namespace or of all."""
         due = self._due[namespace]
         while due and due[0][0] <= version:
             write = heappop(due)[2]
@@ -101,9 +101,9 @@ class OwnWrites:
                 del self._pending[write.key]
 
     def listed(self, namespace: str | None, count: int, entries: Mapping[ObjectKey, Entry[Any]]) -> None:
-        """`entries` are about to replace what the store holds; they were asked for when there were `count` writes.
+        """Note that `entries` replace the content of the store. They were requested after `count` writes.
 
-        Of a write that is lost the store's change tells, where it has one.
+        If the store reports a change for a lost write, the write is not reported separately.
         """
         decided = [
             write
@@ -130,9 +130,9 @@ class OwnWrites:
         self._pending[write.key] = write
 
     def _is_decided(self, write: Write) -> bool:
-        """Whether the store, which has everything up to the write's version, says what happened to it.
+        """Return whether the store, which has all changes up to the write's version, shows the fate of the write.
 
-        A deletion may come after its version: that one is lost, only a list can tell.
+        The event of a deletion may have a later version, so only a list shows that a deletion is lost.
         """
         shown = write.is_shown_by(self._store.get(write.key))
         if not shown and not write.deleted_uid:

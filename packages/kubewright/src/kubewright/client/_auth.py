@@ -1,11 +1,11 @@
 """Authentication: the credentials that a configuration names, and how they are renewed while the program runs.
 
-A credential that the server refuses (401) is fetched again once: a token may have been replaced before it expired.
+A credential that the server rejects (401) is fetched again once: a token may have been replaced before it expired.
 
 A program (an exec plugin of a kubeconfig) is run when a credential is first needed, again when its credential has
-expired, and again when the server refuses it. It is never run twice at a time, and not again within `PAUSE` seconds of
-a failure; requests get the error of that failure meanwhile. A program that may ask its user for input gets the
-terminal, if there is one, and unlimited time.
+expired, and again when the server rejects it. It never runs twice at the same time. After a failure it does not run
+again for `PAUSE` seconds, and requests raise the error of the failure. A program that may ask its user for input gets
+the terminal, if there is one, and unlimited time.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 """
@@ -35,15 +35,17 @@ _TOKEN_FILE_PERIOD: Final = timedelta(minutes=1)
 """How long a token read from a file is cached, as in client-go. A kubelet renews a token at 80 % of its life."""
 
 PAUSE: Final = 5.0
-"""Seconds after a failed exec plugin before it is run again: a program whose login has expired asks at each request."""
+"""Seconds after a failed exec plugin before it is run again: a program whose login has expired would prompt for each
+request.
+"""
 
 _PLUGIN_TIMEOUT: Final = 60.0
-"""Seconds that an exec plugin may take if it asks no user."""
+"""Time limit in seconds for an exec plugin that is not interactive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a request is authenticated with."""
+    """Credentials that authenticate a request."""
 
     authorization: str = ""
     """Value of the Authorization header; empty if none is sent."""
@@ -55,15 +57,15 @@ class Credentials(Protocol):
     """A source of credentials."""
 
     def fresh(self) -> Credential | None:
-        """The credential to send now; None if `get` has to fetch one."""
+        """Return the credential to send now; None if `get` has to fetch one."""
         ...
 
     async def get(self) -> Credential:
-        """The credential to send now. Raises ConfigError if none can be fetched."""
+        """Return the credential to send now. Raises ConfigError if none can be fetched."""
         ...
 
     async def renew(self, refused: Credential) -> bool:
-        """Fetch another credential after the server refused `refused`. Returns False if there is no other."""
+        """Fetch another credential after the server rejected `refused`. Returns False if there is no other."""
         ...
 
 
@@ -124,7 +126,7 @@ class TokenFile:
 
 
 def bearer(token: str) -> str:
-    """The Authorization header that carries `token`."""
+    """Return the Authorization header that carries `token`."""
     return f"Bearer {token}"
 
 
@@ -202,7 +204,7 @@ class ExecCredentials:
             raise
         if process.returncode != 0:
             said = "see above" if interactive else complaints.decode("utf-8", "replace").strip()
-            raise self._error(f"failed with exit code {process.returncode}: {said or 'it printed no error'}")
+            raise self._error(f"failed with exit code {process.returncode}: {said or 'no error output'}")
         return self._status(printed)
 
     def _may_ask(self) -> bool:
@@ -211,9 +213,7 @@ class ExecCredentials:
             return False
         is_terminal = os.isatty(0)
         if mode == "Always" and not is_terminal:
-            raise self._error(
-                "wants a terminal (interactiveMode: Always), but standard input is none; start the program in one"
-            )
+            raise self._error("wants a terminal (interactiveMode: Always), but standard input is not a terminal")
         return is_terminal
 
     def _info(self, interactive: bool) -> str:
@@ -230,7 +230,7 @@ class ExecCredentials:
             raise self._error(f"printed no ExecCredential: {error}") from error
         if answer.api_version != self._plugin.api_version:
             asked = self._plugin.api_version
-            raise self._error(f"answered in {answer.api_version!r}, but the kubeconfig asks for {asked!r}")
+            raise self._error(f"answered in {answer.api_version!r}, but the kubeconfig requests {asked!r}")
         return answer.status
 
     def _take(self, status: _Status) -> Credential:
@@ -249,7 +249,7 @@ class ExecCredentials:
 
 
 def credentials_of(config: Config, pair: KeyPair | None, clock: Clock) -> Credentials:
-    """The source of credentials that `config` names. `pair` is its client certificate."""
+    """Return the source of credentials that `config` names. `pair` is its client certificate."""
     if config.exec is not None:
         return ExecCredentials(config.exec, pair, clock)
     if config.token_file is not None:
@@ -263,7 +263,7 @@ def credentials_of(config: Config, pair: KeyPair | None, clock: Clock) -> Creden
 
 
 def pair_of(config: Config) -> KeyPair | None:
-    """The client certificate that `config` itself names."""
+    """Return the client certificate that `config` itself names."""
     if config.client_cert is None and config.client_key is None:
         return None
     if config.client_cert is None or config.client_key is None:

@@ -86,7 +86,7 @@ class Client:
         self.clock: Clock = clock or SystemClock()
         self.field_validation: FieldValidation | None = field_validation
         self.writer: Writer = RESTWriter(self.rest)
-        """Carries out every write of this client."""
+        """Executes every write of this client."""
         self._endpoints: dict[type[Object], Endpoint] = {}
 
     async def __aenter__(self) -> Self:
@@ -101,7 +101,7 @@ class Client:
         await self.rest.close()
 
     def endpoint(self, kind: type[Object]) -> Endpoint:
-        """Where `kind` is served."""
+        """Return the endpoint of `kind`."""
         endpoint = self._endpoints.get(kind)
         if endpoint is None:
             endpoint = self._endpoints[kind] = Endpoint(kind)
@@ -110,13 +110,13 @@ class Client:
     # ---- reading
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
-        """The object of that name. Raises NotFound."""
+        """Return the object of that name. Raises NotFound."""
         endpoint = self.endpoint(kind)
         data = await self.rest.request("GET", endpoint.item(name, namespace), accept=endpoint.accept)
         return decode_object(kind, data)
 
     async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
-        """The object of that name, or None. Raises NotFound if the server does not have the kind."""
+        """Return the object of that name, or None. Raises NotFound if the server does not have the kind."""
         try:
             return await self.get(kind, name, namespace=namespace)
         except NotFound as error:
@@ -133,7 +133,7 @@ class Client:
         fields: Fields = None,
         page_size: int = 500,
     ) -> ObjectList[T]:
-        """All objects of a kind that match, in one namespace or, by default, in all."""
+        """Return all objects of a kind that match, in one namespace or, by default, in all."""
         try:
             return await self._list(kind, namespace, selection(labels, fields), page_size)
         except Gone:
@@ -158,7 +158,7 @@ class Client:
         labels: Labels = None,
         fields: Fields = None,
     ) -> ObjectList[T]:
-        """One page of a list. Raises Gone if the token is too old: then start again, or use `list`."""
+        """Return one page of a list. Raises Gone if the token is too old: then start again, or use `list`."""
         endpoint = self.endpoint(kind)
         page = await raw_page(
             self.rest,
@@ -209,12 +209,12 @@ class Client:
         bookmarks: bool = False,
         timeout: Seconds | None = None,
     ) -> AsyncGenerator[WatchEvent[T] | Bookmark, None]:
-        """Changes as they happen, until the server ends the stream or `timeout` is over.
+        """Yield changes until the server ends the stream or `timeout` is over.
 
-        The changes after `resource_version`; without it, the existing objects come first, as ADDED. This is a single
-        stream and may break at any time; use an `Informer` to follow a kind indefinitely. An ERROR from the server is
-        raised as its APIError: Gone means that `resource_version` is too old. Close the stream (`contextlib.aclosing`)
-        if you leave before its end.
+        Yields the changes after `resource_version`. Without it, the existing objects come first, as ADDED. This is a
+        single stream and may break at any time; use an `Informer` to follow a kind indefinitely. An ERROR from the
+        server is raised as its APIError: Gone means that `resource_version` is too old. Close the stream
+        (`contextlib.aclosing`) if you leave before its end.
         """
         endpoint = self.endpoint(kind)
         query: dict[str, str | None] = {
@@ -299,7 +299,7 @@ class Client:
         limit_bytes: int | None = None,
         timestamps: bool = False,
     ) -> AsyncGenerator[str, None]:
-        """The lines of a container's log, without line breaks. Bytes that are not UTF-8 are replaced.
+        """Yield the lines of a container's log, without line breaks. Bytes that are not UTF-8 are replaced.
 
         `container` is needed only if the Pod has several. `previous` reads the log of the container before its last
         restart. `follow` continues until the container ends, however long it is silent. `since` is a time, or a

@@ -1,10 +1,12 @@
-"""Where the API server is and who we are: from a kubeconfig, or from the Pod we run in.
+"""Address of the API server and credentials, from a kubeconfig or from the Pod that this process runs in.
 
-A `Config` is a value: complete, checked, and independent of the files it came from, except for the files that it names
-(certificates, a token that rotates). What is wrong is a ConfigError that names the file, the field and the way out.
+A `Config` is a complete, validated value. It does not depend on the kubeconfig after loading, but it may name files
+that are replaced at run time (certificates, tokens). An invalid configuration raises a ConfigError that names the file,
+the field and the remedy.
 
 Sources: https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/ and
-https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/; the order of `load` is controller-runtime's.
+https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/; `load` searches in the order of
+controller-runtime.
 """
 
 from __future__ import annotations
@@ -19,17 +21,17 @@ from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 
 SANDBOX: Final = "CONTAINER_SANDBOX_MOUNT_POINT"
-"""The variable that names the folder under which a container that is a process of the host has its mounts:
+"""Environment variable with the folder of a HostProcess container's mounts:
 https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/#volume-mounts."""
 
 
 def service_account_folder() -> Path:
-    """Where the Pod that we run in finds its token, the cluster's CA and its namespace."""
+    """Return the folder in which a Pod finds its token, the cluster's CA and its namespace."""
     return Path(os.environ.get(SANDBOX) or "/", "var/run/secrets/kubernetes.io/serviceaccount")
 
 
 InteractiveMode: TypeAlias = Literal["Never", "IfAvailable", "Always"]
-"""`IfAvailable`: when standard input is a terminal. `Always`: an error when it is none."""
+"""`IfAvailable`: if standard input is a terminal. `Always`: an error if standard input is not a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,14 @@ class ExecPlugin:
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Added to the environment of this process."""
+    """Variables that are added to the environment of this process."""
     api_version: str = "client.authentication.k8s.io/v1"
     install_hint: str = ""
-    """How to install the program, in its author's words."""
+    """Instructions for installing the program, shown if it is missing."""
     interactive_mode: InteractiveMode = "IfAvailable"
-    """Whether the program gets the terminal, to ask its user something."""
+    """Whether the program gets the terminal, to prompt the user."""
     cluster: JSONObject | None = None
-    """What the program learns about the cluster, if it asks for it (`provideClusterInfo`)."""
+    """Data about the cluster that the program receives if `provideClusterInfo` is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,40 +65,41 @@ class Impersonation:
 class Config:
     """Address of an API server, and the credentials to use there. Change one with `dataclasses.replace`.
 
-    Certificates and keys are PEM: bytes, or the path of a file, which may be renewed: new connections use what it holds
-    by then. Of several credentials the first of `exec`, `token_file`, `token`, `username` is sent; a client certificate
-    goes with any of them.
+    Certificates and keys are PEM, as bytes or as the path of a file. If a file is renewed, new connections use its new
+    content. The first of `exec`, `token_file`, `token` and `username` that is set is sent. A client certificate can be
+    combined with any of them.
     """
 
     server: str
-    """`https://host:port`, with a path when the API is served under one."""
+    """`https://host:port`, followed by a path if the API is served under a path."""
     namespace: str = "default"
     """The default namespace of the context."""
     ca: bytes | Path | None = None
-    """The certificate authorities to trust; None: those of the system."""
+    """The certificate authorities to trust; None: the system's."""
     client_cert: bytes | Path | None = None
     client_key: bytes | Path | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
-    """Read again every minute: a kubelet rotates it."""
+    """File with a bearer token. It is read again every minute, because the kubelet rotates it."""
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     exec: ExecPlugin | None = None
     proxy_url: str | None = None
-    """`http://[user:password@]host:port`, `https://` or `socks5://`. None: what HTTPS_PROXY and NO_PROXY say."""
+    """`http://[user:password@]host:port`, `https://` or `socks5://`. None: follow HTTPS_PROXY and NO_PROXY."""
     tls_server_name: str | None = None
-    """The name that the server's certificate must have, when it is not that of `server`."""
+    """The name in the server's certificate, if it differs from the host of `server`."""
     insecure_skip_tls_verify: bool = False
     impersonate: Impersonation | None = None
     image_table: Path | None = None
-    """Of an embedded control plane on this machine: the file that says which images are run as processes. In a
-    kubeconfig the extension `kubewright.dev/embedded` of the cluster names it."""
+    """For an embedded control plane on this machine: the file that lists the images that run as processes. A
+    kubeconfig names it in the cluster's extension `kubewright.dev/embedded`."""
 
     @classmethod
     def load(cls, *, context: str | None = None) -> Config:
-        """From `$KUBECONFIG` where it is set, else from the Pod that we run in, else from `~/.kube/config`.
+        """Load from `$KUBECONFIG` if it is set, else from the Pod that this process runs in, else from
+        `~/.kube/config`.
 
-        A `context` that is asked for can only be in a kubeconfig: the Pod is left out then.
+        If `context` is given, only kubeconfigs are searched.
         """
         if os.environ.get("KUBECONFIG"):
             return cls.from_kubeconfig(context=context)
@@ -110,9 +113,9 @@ class Config:
 
     @classmethod
     def from_kubeconfig(cls, path: str | Path | None = None, *, context: str | None = None) -> Config:
-        """What a kubeconfig says of `context` (None: its current one).
+        """Load a context of a kubeconfig (None: the current context).
 
-        Without a `path`: the files of `$KUBECONFIG`, merged as kubectl merges them, else `~/.kube/config`.
+        Without a `path`, load the files of `$KUBECONFIG`, merged as by kubectl, or else `~/.kube/config`.
         """
         from kubewright.client import _kubeconfig as kubeconfig  # YAML is not loaded in a Pod
 
@@ -120,10 +123,9 @@ class Config:
 
     @classmethod
     def in_cluster(cls, service_account: Path | None = None) -> Config:
-        """The API server and the service account of the Pod that this process runs in.
+        """Return the API server and the service account of the Pod that this process runs in.
 
-        `service_account` is the folder that holds `token`, `ca.crt` and `namespace`, when that is not where a kubelet
-        puts it.
+        `service_account` is the folder with `token`, `ca.crt` and `namespace`, if it differs from the usual folder.
         """
         service_account = service_account or service_account_folder()
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")

@@ -16,7 +16,7 @@ _SETTLED_WITHIN: Final = 3.0
 async def until_established(client: Client, name: str) -> None:
     """Wait until the definition of that name is served.
 
-    Raises ConfigError when another has its names, and says which; DeadlineExceeded when it takes too long.
+    Raises ConfigError if another definition has its names, and DeadlineExceeded after the timeout.
     """
     try:
         await client.wait_for(CustomResourceDefinition, name, is_established, timeout=_SETTLED_WITHIN)
@@ -38,12 +38,12 @@ async def _check_names(client: Client, name: str) -> None:
     raise ConfigError(
         f'CustomResourceDefinition "{name}" is not served: {refused.message or refused.reason}; '
         f"group {crd.spec.group} has these names in {', '.join(others) or 'another definition'} already. "
-        "Delete that one, or choose another kind, plural and short names"
+        "Delete that definition, or choose another kind, plural and short names"
     )
 
 
 def _names(crd: CustomResourceDefinition) -> set[str]:
-    """All that a definition calls its kind."""
+    """Return all names of the kind that a definition defines."""
     names = crd.spec.names
     return {each for each in (names.kind, names.list_kind, names.plural, names.singular, *names.short_names) if each}
 

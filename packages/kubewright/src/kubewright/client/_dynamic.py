@@ -1,7 +1,6 @@
-"""Kinds without a class of their own: their metadata alone, or the whole as plain JSON.
+"""Kinds without a declared class: only their metadata, or the whole object as plain JSON.
 
-Both are classes made at run time for a kind that was found out, so that client, cache and controllers take them as they
-take any other:
+Both are classes that are created at run time. Client, cache and controllers accept them like any other class:
 
     Foo = await RESTMapper(client).kind("example.com/v1", "Foo")
     foo = await client.get(Foo, "one", namespace="d")
@@ -26,15 +25,15 @@ T = TypeVar("T", bound=Object)
 
 
 class PartialObjectMetadata(Object):
-    """The metadata of an object of some kind: what the server sends if only metadata is requested.
+    """The metadata of an object of any kind, which the server sends if only metadata is requested.
 
-    `PartialObjectMetadata.of(Deployment)` is the class to read, watch, patch and delete Deployments by. Nothing can be
-    created, updated or applied by it: what it lacks would be lost.
+    `PartialObjectMetadata.of(Deployment)` is a class to read, watch, patch and delete Deployments. It cannot create,
+    update or apply objects, because the rest of the object would be lost.
     """
 
     @classmethod
     def of(cls, kind: type[Object] | APIResource) -> type[PartialObjectMetadata]:
-        """The metadata-only class of a kind."""
+        """Return the metadata-only class of a kind."""
         api = kind if isinstance(kind, APIResource) else kind.__api__
         return _derive(cls, api)
 
@@ -43,11 +42,11 @@ class Unstructured(Object):
     """An object of a kind that is known only by name. All but its metadata is plain JSON: `obj["spec"]["size"]`."""
 
     content: JSONObject = field(default_factory=dict[str, Any], name="/content")
-    """The document without apiVersion, kind and metadata. (Its name as a field is one that no document has.)"""
+    """The document without apiVersion, kind and metadata. No document has a field of this name."""
 
     @classmethod
     def of(cls, api: APIResource) -> type[Unstructured]:
-        """The class of a kind. `RESTMapper.kind` finds the resource."""
+        """Return the class of a kind. `RESTMapper.kind` finds the resource."""
         return _derive(cls, api)
 
     def __getitem__(self, key: str) -> Any:
@@ -66,12 +65,12 @@ class Unstructured(Object):
         return iter(self.content)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The top-level field `key` of the document, or `default`."""
+        """Return the top-level field `key` of the document, or `default`."""
         return self.content.get(key, default)
 
 
 def decode_object(kind: type[T], data: bytes) -> T:
-    """Read an object of any kind, with a class of its own or without. Raises DecodeError."""
+    """Decode an object of any kind, with or without a declared class. Raises DecodeError."""
     if issubclass(kind, Unstructured):
         obj = codec.decode(kind, data)
         obj.content = _decode_content(data)
@@ -80,14 +79,14 @@ def decode_object(kind: type[T], data: bytes) -> T:
 
 
 def encode_object(obj: Object, *, update: bool = False) -> bytes:
-    """Write an object for a create or an apply; for an `update`, with what its class does not know kept."""
+    """Encode an object for a create or an apply. With `update`, fields that its class does not know are kept."""
     if isinstance(obj, Unstructured):
         api = obj.__api__
         document = {"apiVersion": api.api_version, "kind": api.kind, "metadata": obj.metadata, **obj.content}
         return msgspec.json.encode(document)
     if isinstance(obj, PartialObjectMetadata):
         raise ConfigError(
-            f'{obj.kind} "{obj.metadata.name}": only its metadata is here, so it can be patched and deleted but not '
+            f'{obj.kind} "{obj.metadata.name}": only its metadata was read, so it can be patched and deleted but not '
             f"written; read it as {obj.kind} to do that"
         )
     return codec.encode_update(obj) if update else codec.encode(obj)
@@ -95,8 +94,8 @@ def encode_object(obj: Object, *, update: bool = False) -> bytes:
 
 def _derive(base: type[T], api: APIResource) -> type[T]:
     derived: type[T] = new_class(api.kind, (base,), exec_body=lambda body: body.update(__module__=base.__module__))
-    # Set afterwards: a class that is made with it insists on that kind in the document, and an object that is sent as
-    # its metadata alone is of kind PartialObjectMetadata there.
+    # Set after the class exists. Otherwise the class would accept only documents of that kind, but metadata is sent as
+    # kind PartialObjectMetadata.
     derived.__api__ = api
     return derived
 

@@ -1,4 +1,4 @@
-"""Where objects are: the URLs of a kind, and references to an object."""
+"""The URLs of a kind, and references to an object."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _AS_METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _AS_METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 _needs_no_quoting: Final = re.compile(r"[A-Za-z0-9._~-]+").fullmatch
-"""Nearly every name is so; asking costs a fifth of quoting."""
+"""Matches nearly every name. This check costs a fifth of quoting."""
 
 _MANY: Final = 1024
-"""Namespaces whose path is remembered."""
+"""The maximum number of cached paths of namespaces."""
 
 
 class Endpoint:
-    """The URLs of one kind. Made once a kind and client; a path is what is known of its namespace and a name.
+    """The URLs of one kind, created once per kind and client.
 
-    Refuses what could only reach something else: a namespaced object without a namespace, a cluster-scoped one with.
+    Raises ConfigError for a namespaced object without a namespace, and for a cluster-scoped object with a namespace.
     """
 
     __slots__ = ("_places", "_plural", "_root", "accept", "accept_list", "api", "resource")
@@ -35,7 +35,7 @@ class Endpoint:
     def __init__(self, kind: type[Object]) -> None:
         self.api = kind.__api__
         self.resource: str = self.api.gvr.qualified_resource
-        """As RBAC and messages name it: `deployments.apps`."""
+        """The name in RBAC and messages: `deployments.apps`."""
         metadata_only = issubclass(kind, PartialObjectMetadata)
         self.accept = _AS_METADATA if metadata_only else JSON
         self.accept_list = _AS_METADATA_LIST if metadata_only else JSON
@@ -44,7 +44,7 @@ class Endpoint:
         self._places: dict[str | None, str] = {}
 
     def collection(self, namespace: str | None) -> str:
-        """The objects of one namespace, or of all when it is None."""
+        """Return the path of the objects in one namespace, or in all namespaces for None."""
         if not namespace:
             return f"{self._root}/{self._plural}"
         if not self.api.namespaced:
@@ -52,7 +52,7 @@ class Endpoint:
         return f"{self._root}/namespaces/{quote(namespace, safe='')}/{self._plural}"
 
     def place(self, namespace: str | None) -> str:
-        """Where one object is to be created: like `collection`, but of exactly one namespace when the kind has them."""
+        """Return the path to create an object at: `collection`, but a namespaced kind requires a namespace."""
         place = self._places.get(namespace)
         if place is None:
             if self.api.namespaced and not namespace:
@@ -63,16 +63,16 @@ class Endpoint:
         return place
 
     def item(self, name: str, namespace: str | None, subresource: str | None = None) -> str:
-        """One object, or a subresource of it."""
+        """Return the path of one object, or of a subresource of it."""
         if not name:
-            raise ConfigError(f"{self.api.kind}: a name is needed to say which one is meant")
+            raise ConfigError(f"{self.api.kind}: a name is required")
         place = self._places.get(namespace) or self.place(namespace)
         path = f"{place}/{name if _needs_no_quoting(name) else quote(name, safe='')}"
         return f"{path}/{subresource}" if subresource else path
 
 
 def reference_to(obj: Object) -> ObjectReference:
-    """Return a reference to `obj` as it was read: this object of the name, at this version.
+    """Return a reference to `obj` with its uid and resource version.
 
     Follows client-go's tools/reference.
     """

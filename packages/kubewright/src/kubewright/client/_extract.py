@@ -1,7 +1,7 @@
-"""Extraction: of an object that was read, the part that one manager has applied.
+"""Extraction of the fields that one manager has applied to an object.
 
-To change some of what one applied before without knowing the rest: extract it, change it, apply it. Fields that are
-left out of an apply are given up, so starting from an object of one's own making would lose them.
+Extract the fields, change some of them, and apply the result. An apply removes the fields that it omits, so applying a
+new object with only the changed fields would lose the others.
 
     deployment = extract(await client.get(Deployment, "web", namespace="d"), client.field_manager)
     deployment.spec.replicas = 5
@@ -26,12 +26,12 @@ T = TypeVar("T", bound=Object)
 
 
 def extract(obj: T, field_manager: str, *, subresource: str | None = None) -> T:
-    """The fields of `obj` that `field_manager` has applied, or applied to `subresource` ("status"); no others.
+    """Return the fields of `obj` that `field_manager` has applied, or applied to `subresource` ("status"); no others.
 
-    Of one that has applied nothing it is the name alone. `obj` is one that was read, with its managedFields:
-    ConfigError when they are not there, as in what comes from a cache that leaves them out. DecodeError when the class
-    requires a field that the manager does not own: then read the object as an `Unstructured` (`RESTMapper.kind`), and
-    extract that.
+    If the manager has applied nothing, the result has only the name. `obj` must be read with its managedFields.
+    Raises ConfigError without them; by default a cache omits them. Raises DecodeError if the class requires a field
+    that the manager does not own. In that case, read the object as an `Unstructured` (`RESTMapper.kind`) and extract
+    from it.
     """
     if not obj.metadata.managed_fields:
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""FieldsV1: which fields a manager owns, as an object's managedFields hold it.
+"""FieldsV1: the fields that a manager owns, in the format of managedFields.
 
-A tree whose keys are elements of a path: `f:spec` a field, `k:{"name":"web"}` an item of a list by its keys, `v:"x"` an
-item of a set, `.` the place itself. What has nothing below it is owned as a whole.
+FieldsV1 is a tree whose keys are path elements: `f:spec` is a field, `k:{"name":"web"}` is a list item with these keys,
+`v:"x"` is an item of a set, and `.` is the node itself. A leaf is owned as a whole.
 
 Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/ and sigs.k8s.io/structured-merge-diff
 """
@@ -19,11 +19,11 @@ Owned: TypeAlias = dict[str, Any]
 """A tree of FieldsV1."""
 
 SELF: Final = "."
-"""The key for the place itself."""
+"""The key for the node itself."""
 
 
 def entry_of(document: JSONObject, manager: str, subresource: str | None) -> JSONObject | None:
-    """The entry of `document`'s managedFields for what `manager` has applied; None when it has applied nothing."""
+    """Return the managedFields entry of the fields that `manager` has applied; None if it has applied none."""
     for entry in document.get("metadata", {}).get("managedFields", ()):
         if (
             entry.get("manager") == manager
@@ -36,9 +36,7 @@ def entry_of(document: JSONObject, manager: str, subresource: str | None) -> JSO
 
 
 def is_item(item: object, path: str, known: Any) -> bool:
-    """Whether an item of a list is the one that `path` names, `known` being its `keys_of`. A key that the item leaves
-    out is one that has a default.
-    """
+    """Return whether `path` names this list item. `known` is `keys_of(path)`. An absent key has its default."""
     if path.startswith("v:"):
         return equal(item, known)
     return is_object(item) and all(key not in item or item[key] == value for key, value in known.items())
@@ -46,12 +44,12 @@ def is_item(item: object, path: str, known: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def keys_of(path: str) -> Any:
-    """By what `path` names an item: the keys of `k:`, the value of `v:`. The paths of a kind are few and recur."""
+    """Return the keys of a `k:` path or the value of a `v:` path. Cached, because a kind has few paths."""
     return msgspec.json.decode(path[2:])
 
 
 def owned_part(value: Any, owned: Owned) -> Any:
-    """What of `value` is owned; with an item of a list come the keys that it is known by."""
+    """Return the owned part of `value`. A list item includes the keys that identify it."""
     below = {path: each for path, each in owned.items() if path != SELF}
     if not below:
         return value

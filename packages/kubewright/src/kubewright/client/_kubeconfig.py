@@ -1,8 +1,8 @@
-"""Kubeconfig files: read, merged, and one context of them made a `Config`.
+"""Reads and merges kubeconfig files, and converts one context to a `Config`.
 
-Several files merge as kubectl merges them: the first file that names a cluster, user, context or current context has
-it. Relative paths start from the file that they stand in. Credentials that were removed from Kubernetes (auth-provider)
-are refused.
+Files are merged as by kubectl: the first file that defines a cluster, user, context or current context wins. Relative
+paths start at the folder of the file that contains them. Credentials that were removed from Kubernetes (auth-provider)
+are rejected.
 
 Source: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 """
@@ -26,7 +26,7 @@ from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-"""Of exec plugins."""
+"""API versions of exec plugins."""
 _CLUSTER_INFO = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url", "disable-compression")
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _EMBEDDED_EXTENSION = "kubewright.dev/embedded"
@@ -34,7 +34,7 @@ _EMBEDDED_EXTENSION = "kubewright.dev/embedded"
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """An entry of a kubeconfig (one cluster, user or context), which knows where it stands."""
+    """An entry of a kubeconfig (a cluster, user or context) with its location."""
 
     file: Path
     field: str
@@ -72,7 +72,7 @@ class _Section:
             raise self.error(key, f"is not base64 ({error}); encode the PEM file with `base64 -w0`") from None
 
     def pem(self, name: str) -> bytes | Path | None:
-        """`name-data` where it is given, else the file that `name` says."""
+        """Return the decoded `name-data` if it is set, else the path in `name`."""
         data = self.data(f"{name}-data")
         if data is not None:
             return data
@@ -84,12 +84,12 @@ class _Section:
 
 @dataclass(frozen=True, slots=True)
 class _Kubeconfig:
-    """Files, merged. `origin` says which, for messages."""
+    """Merged files. `origin` names them in messages."""
 
     origin: str
     sections: dict[str, dict[str, _Section]]
     current_contexts: list[str]
-    """What each file says; empty where it says nothing."""
+    """The current context of each file; empty if the file names none."""
 
     def named(self, plural: str, name: str, wanted_by: str) -> _Section:
         found = self.sections[plural].get(name)
@@ -100,7 +100,7 @@ class _Kubeconfig:
 
 
 def load(path: str | Path | None, context: str | None) -> Config:
-    """The Config of a context. `path` None: the files of `$KUBECONFIG`, else `~/.kube/config`."""
+    """Return the Config of a context. Without a `path`, read the files of `$KUBECONFIG`, or else `~/.kube/config`."""
     merged = _merge(_files(path))
     name = context or next(filter(None, merged.current_contexts), None)
     if not name:
@@ -122,11 +122,11 @@ def load(path: str | Path | None, context: str | None) -> Config:
 def write(config: Config, path: Path, *, name: str = "kubewright") -> None:
     """Write `config` as a kubeconfig with one context, `name`. The file holds credentials: only its owner may read it.
 
-    Written as JSON, which is YAML, so that nothing in it can be read in two ways. What a kubeconfig has no place for in
-    itself (exec plugins, impersonation) is refused with a ConfigError.
+    The file is JSON, which every YAML parser reads in the same way. Raises ConfigError for exec plugins and
+    impersonation, which this function does not write.
     """
     if config.exec is not None or config.impersonate is not None:
-        raise ConfigError("a kubeconfig can't be written of a Config with an exec plugin or impersonation")
+        raise ConfigError("a Config with an exec plugin or impersonation cannot be written as a kubeconfig")
     cluster = {
         "server": config.server,
         **_pem_entry("certificate-authority", config.ca),
@@ -158,7 +158,7 @@ def write(config: Config, path: Path, *, name: str = "kubewright") -> None:
 
 
 def embedded_extension(image_table: Path) -> JSONObject:
-    """What the entry of an embedded control plane says under `extensions`."""
+    """Return the `extensions` entry for an embedded control plane."""
     return {"name": _EMBEDDED_EXTENSION, "extension": {"imageTable": str(image_table.absolute())}}
 
 
@@ -173,7 +173,7 @@ def _without_none(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _files(path: str | Path | None) -> list[Path]:
-    """The files to merge, each of which exists."""
+    """Return the existing files to merge."""
     if path is not None:
         explicit = Path(path).expanduser()
         if not explicit.is_file():
@@ -217,12 +217,12 @@ def _read(file: Path) -> JSONObject:
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise ConfigError(f"kubeconfig {file}: is not a kubeconfig: there is no mapping at its top")
+        raise ConfigError(f"kubeconfig {file}: is not a kubeconfig: the top level is not a mapping")
     return cast("JSONObject", document)
 
 
 def _sections(file: Path, document: JSONObject, plural: str, singular: str) -> Iterator[tuple[str, _Section]]:
-    """The named entries of one list of a file. An entry without a body (`user:`) is an empty one."""
+    """Yield the named entries of one list of a file. An entry without a body (`user:`) is an empty one."""
     entries: object = document.get(plural) or []
     if not isinstance(entries, list):
         raise ConfigError(f"kubeconfig {file}: {plural} is not a list")
@@ -241,9 +241,9 @@ def _config(context: _Section, cluster: _Section, user: _Section) -> Config:
         raise cluster.error("insecure-skip-tls-verify", "is true together with a certificate-authority; choose one")
     cert, key = user.pem("client-certificate"), user.pem("client-key")
     if (cert is None) != (key is None):
-        raise user.error("", "has a client-certificate or a client-key, and not the other; give both")
+        raise user.error("", "has only one of client-certificate and client-key; set both")
     if "auth-provider" in user.values:
-        raise user.error("auth-provider", "was removed from Kubernetes in 1.26; use an exec plugin in its place")
+        raise user.error("auth-provider", "was removed from Kubernetes in 1.26; use an exec plugin instead")
     return Config(
         server=_server(cluster),
         namespace=context.text("namespace") or "default",
@@ -280,7 +280,7 @@ def _image_table(cluster: _Section) -> Path | None:
 
 
 def _extension(cluster: _Section, name: str) -> object:
-    """What the extension of that name says; None without it."""
+    """Return the content of the extension `name`; None if it is missing."""
     given: list[JSONObject] = cluster.values.get("extensions") or []
     return next((each.get("extension") for each in given if each.get("name") == name), None)
 
@@ -330,7 +330,7 @@ def _interactive_mode(plugin: _Section) -> InteractiveMode:
 
 
 def _cluster_info(cluster: _Section) -> JSONObject:
-    """What an exec plugin learns about the cluster (`ExecCredential.spec.cluster`)."""
+    """Return the data about the cluster for an exec plugin (`ExecCredential.spec.cluster`)."""
     told = {key: cluster.values[key] for key in _CLUSTER_INFO if key in cluster.values}
     ca = cluster.pem("certificate-authority")
     if ca is not None:

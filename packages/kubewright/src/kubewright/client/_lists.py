@@ -1,4 +1,4 @@
-"""Lists of objects, the selectors that restrict them, and `Reader`, which clients and caches have in common."""
+"""Lists of objects, their selectors, and `Reader`, the common interface of clients and caches."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Fields: TypeAlias = FieldSelector | Mapping[str, str] | str | None
 
 @dataclass(slots=True)
 class ObjectList(Generic[T]):
-    """Objects of one kind, as they were at one resource version."""
+    """A list of objects of one kind at one resource version."""
 
     items: list[T] = field(default_factory=list[T])
     resource_version: str = ""
-    """Of the list as a whole; a watch from here misses nothing."""
+    """The version of the whole list. A watch that starts here misses no change."""
     continue_token: str = ""
-    """Pass it to `Client.list_page` for the next page; empty at the end."""
+    """The token of the next page, for `Client.list_page`; empty on the last page."""
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)
@@ -50,17 +50,17 @@ class Reader(Protocol):
     """Reads objects by kind: a Client from the server, a Cache from memory. The caller may change what it returns."""
 
     async def get(self, kind: type[K], name: str, *, namespace: str | None = None) -> K:
-        """The object of that name. Raises NotFound."""
+        """Return the object of that name. Raises NotFound."""
         ...
 
     async def get_or_none(self, kind: type[K], name: str, *, namespace: str | None = None) -> K | None:
-        """The object of that name, or None."""
+        """Return the object of that name, or None."""
         ...
 
     async def list(
         self, kind: type[K], *, namespace: str | None = None, labels: Labels = None, fields: Fields = None
     ) -> ObjectList[K]:
-        """The objects of a kind that match; of every namespace when none is given."""
+        """Return the matching objects of a kind; without a namespace, those of all namespaces."""
         ...
 
 
@@ -70,7 +70,9 @@ class _ListMeta(msgspec.Struct, gc=False, rename={"resource_version": "resourceV
 
 
 class RawList(msgspec.Struct, gc=False):
-    """A list, or one page of it, whose items are still JSON: views of the answer; copy what you keep."""
+    """A list, or one page of it, whose items are not decoded. The items are views of the answer; copy them to keep
+    them.
+    """
 
     metadata: _ListMeta
     items: list[msgspec.Raw] | None = None
@@ -85,15 +87,15 @@ class RawList(msgspec.Struct, gc=False):
 
 
 _decode_list: Final = msgspec.json.Decoder(RawList).decode
-"""Made on import: msgspec can't learn the same class in two threads at once."""
+"""Created on import: msgspec cannot analyze the same class in two threads at the same time."""
 
 
 async def raw_pages(
     rest: RESTClient, path: str, query: Query, *, limit: int, accept: str = JSON
 ) -> AsyncIterator[RawList]:
-    """The pages of one list, in their order; a single one when `limit` is 0.
+    """Yield the pages of one list, in order. With `limit=0`, there is a single page.
 
-    Raises Gone when the server no longer knows the snapshot that the first page is of: start again without a limit.
+    Raises Gone if the server no longer has the snapshot of the first page. Start again without a limit.
     """
     token = ""
     while True:
@@ -107,7 +109,7 @@ async def raw_pages(
 async def raw_page(
     rest: RESTClient, path: str, query: Query, *, limit: int, token: str = "", accept: str = JSON
 ) -> RawList:
-    """One page, from where `token` says."""
+    """Return the page at `token`."""
     data = await rest.request(
         "GET", path, {**query, "limit": str(limit) if limit else None, "continue": token}, accept=accept
     )
@@ -118,7 +120,7 @@ async def raw_page(
 
 
 def selection(labels: Labels, fields: Fields) -> dict[str, str | None]:
-    """The query parameters that select by labels and fields."""
+    """Return the query parameters that select by labels and fields."""
     return {"labelSelector": labels_text(labels), "fieldSelector": fields_text(fields)}
 
 

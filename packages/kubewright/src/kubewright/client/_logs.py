@@ -24,7 +24,7 @@ def log_query(
     limit_bytes: int | None,
     timestamps: bool,
 ) -> dict[str, str | None]:
-    """The query of a request for a log."""
+    """Return the query of a request for a log."""
     age = None if since is None or isinstance(since, datetime) else math.ceil(seconds(since))
     return {
         "container": container,
@@ -39,7 +39,7 @@ def log_query(
 
 
 async def lines_of(stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
-    """The lines of a stream of bytes, without their line breaks. Bytes that are not UTF-8 are replaced."""
+    """Yield the lines of a stream of bytes, without their line breaks. Bytes that are not UTF-8 are replaced."""
     begun: list[bytes] = []
     async with aclosing(stream) as chunks:
         async for chunk in chunks:

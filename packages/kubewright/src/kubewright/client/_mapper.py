@@ -1,7 +1,7 @@
-"""Which kinds a server serves, and where: from kinds to resources and back.
+"""Finds the kinds that a server serves, and their resources.
 
-Asks the server's aggregated discovery once and keeps the answer; a kind that is not in it makes it ask again, so that
-one whose CustomResourceDefinition has just been installed is found.
+Reads the server's aggregated discovery once and caches it. If a kind is missing from the cache, discovery is read
+again, because its CustomResourceDefinition may have just been installed.
 
 Source: https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery (Kubernetes 1.30 and newer)
 """
@@ -25,12 +25,12 @@ _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDis
 
 @dataclass(frozen=True, slots=True)
 class ServedResource:
-    """A resource that the server has, and what can be done with it."""
+    """A resource that the server serves, with its verbs."""
 
     api: APIResource
     verbs: frozenset[str]
     preferred: bool
-    """No other version of it comes before this one in the server's order."""
+    """Whether this is the version that the server prefers."""
 
 
 class RESTMapper:
@@ -43,7 +43,7 @@ class RESTMapper:
         self._refreshing = asyncio.Lock()
 
     async def resource(self, api_version: str, kind: str) -> ServedResource:
-        """The resource of a kind. Raises ConfigError for one that the server does not have."""
+        """Return the resource of a kind. Raises ConfigError if the server does not serve the kind."""
         gvk = GroupVersionKind.parse(api_version, kind)
         found = self._found.get(gvk)
         if found is None:
@@ -57,16 +57,18 @@ class RESTMapper:
         return found
 
     async def kind(self, api_version: str, kind: str) -> type[Unstructured]:
-        """The class to read and write a kind by that is known only by name. Raises ConfigError as `resource` does."""
+        """Return the class to read and write a kind by that is known only by name. Raises ConfigError as `resource`
+        does.
+        """
         return Unstructured.of((await self.resource(api_version, kind)).api)
 
     async def resources(self) -> list[ServedResource]:
-        """All that the server has now, each in each version, as it lists them."""
+        """Return the current resources of the server in every version, in the server's order."""
         await self._refresh(self._age)
         return list(self._found.values())
 
     async def _refresh(self, age: int) -> None:
-        """Ask the server, unless another task has done so since the answer of this `age`."""
+        """Read discovery, unless another task has read it since the answer of this `age`."""
         async with self._refreshing:
             if age != self._age:
                 return
@@ -124,7 +126,7 @@ class _Group(msgspec.Struct, gc=False):
     versions: list[_Version] = []
 
     def resources(self) -> list[ServedResource]:
-        """What is served of the group, in the order in which the server prefers its versions."""
+        """Return the resources of the group, in the server's order of preferred versions."""
         found: dict[tuple[str, str], ServedResource] = {}
         plurals: set[str] = set()
         for version in self.versions:

@@ -1,7 +1,7 @@
-"""Patches: what changes, in one of the ways that the API server understands.
+"""Patches, in the formats that the API server accepts.
 
-A patch is a value; `Client.patch` sends it. Server-side apply is not among them: it is a verb of its own,
-`Client.apply`. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-update
+A patch is a value; `Client.patch` sends it. Server-side apply is a separate verb: `Client.apply`. Source:
+https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-update
 """
 
 from __future__ import annotations
@@ -15,42 +15,44 @@ import msgspec
 
 @dataclass(frozen=True, slots=True)
 class MergePatch:
-    """RFC 7396: what is named is set, null removes, lists are replaced whole. Every kind understands it.
+    """JSON merge patch (RFC 7396): sets fields, removes fields that are null, and replaces whole lists. For every kind.
 
-    With `metadata.resourceVersion` in it, it fails with Conflict when the object has changed.
+    If the patch contains `metadata.resourceVersion`, it raises Conflict if the object has changed.
     """
 
     content_type: ClassVar[str] = "application/merge-patch+json"
     document: Mapping[str, Any]
 
     def encode(self) -> bytes:
-        """The body of the request."""
+        """Return the body of the request."""
         return msgspec.json.encode(self.document)
 
 
 @dataclass(frozen=True, slots=True)
 class StrategicPatch:
-    """A merge patch that merges lists by their keys and has directives. Built-in kinds only; 415 for custom ones."""
+    """Strategic merge patch: merges lists by their keys. For built-in kinds; custom resources get 415."""
 
     content_type: ClassVar[str] = "application/strategic-merge-patch+json"
     document: Mapping[str, Any]
 
     def encode(self) -> bytes:
-        """The body of the request."""
+        """Return the body of the request."""
         return msgspec.json.encode(self.document)
 
 
 @dataclass(frozen=True, slots=True)
 class JSONPatch:
-    """RFC 6902: a list of operations, all or none; a `test` that fails is an Invalid with `patch_did_not_apply`."""
+    """JSON patch (RFC 6902): a list of operations that apply all or none. A failed `test` raises Invalid with
+    `patch_did_not_apply`.
+    """
 
     content_type: ClassVar[str] = "application/json-patch+json"
     operations: Sequence[Mapping[str, Any]]
 
     def encode(self) -> bytes:
-        """The body of the request."""
+        """Return the body of the request."""
         return msgspec.json.encode(list(self.operations))
 
 
 Patch: TypeAlias = MergePatch | StrategicPatch | JSONPatch
-"""Any of them."""
+"""Any patch."""

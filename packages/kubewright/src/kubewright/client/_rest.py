@@ -1,7 +1,6 @@
-"""Requests to an API server as paths and bytes: the base of the typed client and of the cache's reflectors.
+"""Untyped requests to an API server, as paths and bytes: the base of the typed client and of the cache's reflectors.
 
-Adds to a transport what every request needs: the query, headers, the errors for answers that report a failure, and the
-warnings of the server. Knows no types.
+Adds query parameters and headers to requests, raises errors for failures, and reports the warnings of the server.
 
 Warnings: https://kubernetes.io/blog/2020/09/03/warnings/ and RFC 7234, section 5.5.
 """
@@ -28,14 +27,14 @@ JSON: Final = "application/json"
 ANY: Final = "*/*"
 
 _SHOWN: Final = 500
-"""How many characters of an answer without a Status an error shows."""
+"""The maximum number of characters of an answer without a Status in an error."""
 
 Query: TypeAlias = Mapping[str, str | None]
-"""Parameters of a request; None and empty values are left out."""
+"""Parameters of a request; None and empty values are omitted."""
 
 
 WarningHandler: TypeAlias = Callable[[str], None]
-"""Is called with the text of each warning."""
+"""Called with the text of each warning."""
 
 _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPE: Final = re.compile(r"\\(.)")
@@ -53,7 +52,7 @@ class RESTClient:
         self.on_warning = on_warning
 
     async def close(self) -> None:
-        """Close the transport, and with it every connection."""
+        """Close the transport and all of its connections."""
         await self.transport.close()
 
     async def request(
@@ -67,7 +66,7 @@ class RESTClient:
         accept: str = JSON,
         timeout: float | None = None,
     ) -> bytes:
-        """Return the body of a good answer. Raises the APIError of any other."""
+        """Return the body of a successful answer. Raises the APIError of any other answer."""
         request = self._compose(method, path, query, body, content_type, accept)
         response = await self.transport.send(request, timeout=timeout)
         data = response.body
@@ -82,10 +81,10 @@ class RESTClient:
     async def watch(
         self, path: str, query: Query, *, accept: str = JSON, silence: float | None = None
     ) -> AsyncGenerator[list[RawEvent], None]:
-        """The events of a watch, those that came together in one list, until the server ends the stream.
+        """Yield the events of a watch until the server ends the stream. Events that arrive together are one list.
 
-        The first list is empty: the server has accepted the watch.
-        `silence` is the longest wait for more, in seconds; past it the stream is given up with DeadlineExceeded.
+        The first list is empty: the server has accepted the watch. If no event arrives for `silence` seconds, the watch
+        ends with DeadlineExceeded.
         """
         request = self._compose("GET", path, {**query, "watch": "true"}, b"", JSON, accept)
         response = await self._begin(request, silence)
@@ -103,7 +102,7 @@ class RESTClient:
             await response.aclose()
 
     async def stream(self, path: str, query: Query, *, accept: str) -> AsyncGenerator[bytes, None]:
-        """The body of a good answer, in chunks as they come, however long they take; the APIError of any other."""
+        """Yield the chunks of a successful answer, without a time limit. Raises the APIError of any other answer."""
         response = await self._begin(self._compose("GET", path, query, b"", JSON, accept), None)
         try:
             if isinstance(response.body, bytes):
@@ -115,7 +114,7 @@ class RESTClient:
             await response.aclose()
 
     async def _begin(self, request: Request, silence: float | None) -> Response:
-        """The good answer to a request, whose body is still to come; it is the caller's to close."""
+        """Return the successful answer to a request before its body arrives. The caller must close it."""
         response = await self.transport.send(request, timeout=silence, stream=True)
         try:
             if response.status >= 300:
@@ -142,7 +141,7 @@ class RESTClient:
 
 
 def parse_warnings(header: str) -> list[str]:
-    """The texts of a `Warning` header: `299 - "a", 299 - "b"`."""
+    """Return the texts of a `Warning` header: `299 - "a", 299 - "b"`."""
     return [_ESCAPE.sub(r"\1", text) for text in _WARNING.findall(header)]
 
 
@@ -166,12 +165,12 @@ class LogOnce:
 
 @lru_cache(maxsize=64)
 def _encoded(query: tuple[tuple[str, str | None], ...]) -> str:
-    """As it stands in a URL. A program's writes have the same few."""
+    """Return the text encoded for a URL. Cached, because the writes of a program use few values."""
     return "&".join(f"{key}={quote_plus(value)}" for key, value in query if value)
 
 
 def error_of(request: Request, response: Response, data: bytes) -> APIError:
-    """The error for an answer: from its Status, or from its code and text if it has none."""
+    """Return the error for an answer, from its Status, or from its code and text if it has no Status."""
     status = _status(data)
     if status is None:
         status = Status(response.status, message=f"{request.method} {request.path}: {response.status} {_shown(data)}")

@@ -1,10 +1,10 @@
-"""TLS as a client of an API server: which authorities to trust, and which certificate to present.
+"""TLS for clients of an API server: the trusted authorities and the client certificate.
 
-Files of certificates and keys may be renewed while we run: each new connection uses what they hold then. Files that
-cannot be used, as between the writing of a certificate and that of its key, leave in use what they held before.
+Files of certificates and keys may be renewed at run time. Each new connection uses their current content. If the files
+are not usable, for example because a certificate is written before its key, the previous content stays in use.
 
-Certificates are checked as Go's clients check them: chain, dates and name. What Python 3.13 asks for beyond that (RFC
-5280 to the letter) is left out, since cluster CAs made by widespread tools do not have it.
+Certificates are verified as by Go's clients: chain, dates and name. The additional strict checks of Python 3.13 (RFC
+5280) are disabled, because the CAs of common cluster tools do not pass them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _log = get_logger("kubewright.client")
 
 
 class ClientTLS:
-    """The contexts of connections to `config`'s server that show `pair`. ConfigError names what cannot be used."""
+    """Creates TLS contexts for connections to the server of `config` that present `pair`.
+
+    Raises ConfigError, which names an unusable certificate or key.
+    """
 
     def __init__(self, config: Config, pair: KeyPair | None) -> None:
         self._config = config
@@ -34,7 +37,7 @@ class ClientTLS:
         self._context = client_context(config, pair)
 
     def context(self) -> ssl.SSLContext:
-        """The context for a new connection: another one than before when the files hold something else."""
+        """Return the context for a new connection. It is a new context if the files have changed."""
         state = self._look()
         if state != self._state:
             try:
@@ -51,7 +54,10 @@ class ClientTLS:
 
 
 def client_context(config: Config, pair: KeyPair | None) -> ssl.SSLContext:
-    """A context for connections to `config`'s server that shows `pair`. ConfigError names what cannot be used."""
+    """Return a context for connections to the server of `config` that presents `pair`.
+
+    Raises ConfigError, which names an unusable certificate or key.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
     if config.insecure_skip_tls_verify:
@@ -67,11 +73,11 @@ def client_context(config: Config, pair: KeyPair | None) -> ssl.SSLContext:
 
 
 def _state(file: Path) -> tuple[int, int, int] | None:
-    """A value that changes when the file is rewritten or replaced."""
+    """Return a value that changes when the file is rewritten or replaced."""
     try:
         found = file.stat()
     except OSError:
-        return None  # reading it will say why
+        return None  # the error of reading it names the reason
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
@@ -79,12 +85,12 @@ def _trust(context: ssl.SSLContext, ca: bytes | Path) -> None:
     try:
         pem = ca if isinstance(ca, bytes) else ca.read_bytes()
         context.load_verify_locations(cadata=pem.decode("ascii", "ignore"))
-    except OSError as error:  # SSLError is one
+    except OSError as error:  # SSLError is an OSError
         raise ConfigError(f"CA {_named(ca)} cannot be used: {_why(error)}; give certificates in PEM") from error
 
 
 def _show(context: ssl.SSLContext, cert: bytes | Path, key: bytes | Path) -> None:
-    from tempfile import TemporaryDirectory  # it loads archivers, and in a cluster nobody has a client certificate
+    from tempfile import TemporaryDirectory  # slow to import, rarely used
 
     both = f"client certificate {_named(cert)} with key {_named(key)}"
 
@@ -101,7 +107,7 @@ def _show(context: ssl.SSLContext, cert: bytes | Path, key: bytes | Path) -> Non
 
 def _file(pem: bytes | Path, folder: str, name: str) -> str:
     if isinstance(pem, Path):
-        pem.open().close()  # an error here names the file; OpenSSL's does not
+        pem.open().close()  # this error names the file; OpenSSL's does not
         return str(pem)
     path = os.path.join(folder, name)
     with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:

@@ -1,16 +1,16 @@
-"""The connection to an API server: what a client sends its requests through.
+"""The connection through which a client sends requests to an API server.
 
 `HTTPTransport` sends requests to the server of a `Config`: address, TLS, credentials. `HandlerTransport` calls an API
-server in the same process. Both keep the promises of `Transport`: timeouts, errors, and when a request is sent again.
-`Propagating` adds the trace context. Wrap a transport to record or change requests: it has two methods.
+server in the same process. Both implement the guarantees of `Transport`: timeouts, errors and retries. `Propagating`
+adds the trace context. Wrap a transport to record or change requests: it has two methods.
 
-A request is sent again as Kubernetes asks for it, and never if it could then take effect twice:
+A request is retried when Kubernetes requests it, and never if it could take effect twice:
 
-- after 429 with Retry-After, any request: the server has not acted on it;
-- after a 5xx with Retry-After, and after a connection that failed, idempotent requests only.
+- after 429 with Retry-After, any request, because the server has not acted on it;
+- after a 5xx with Retry-After or a failed connection, only idempotent requests.
 
-All attempts share the timeout of the request. Retries follow k8s.io/client-go/rest (with_retry.go), with jitter added,
-so that clients that were given the same time do not return at once.
+All attempts share the timeout of the request. Retries follow k8s.io/client-go/rest (with_retry.go), with additional
+jitter, so that clients with the same Retry-After do not retry at the same moment.
 """
 
 from __future__ import annotations
@@ -34,37 +34,38 @@ from kubewright.http.proxy import proxy_for
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
 TIMEOUT: Final = 60.0
-"""Seconds for a request and its answer if the caller names none. An API server uses the same limit."""
+"""Default timeout in seconds for a request and its answer. An API server uses the same limit."""
 
 _MOST_RETRIES: Final = 10
-"""How often a request is sent again if the server asks for it."""
+"""The maximum number of retries that the server requests."""
 _MOST_RETRIES_AFTER_LOSS: Final = 3
-"""How often a request is sent again after connections that failed."""
+"""The maximum number of retries after failed connections."""
 _LOSS_DELAY: Final = 0.1
-"""Seconds before the first retry after a connection that failed, give or take a half; doubled each time."""
+"""Seconds before the first retry after a failed connection, with 50 % jitter; doubled for each retry."""
 _LONGEST_DELAY: Final = 60.0
-"""Seconds. If the server asks for a longer delay, the caller gets its answer."""
+"""The longest Retry-After in seconds. If the server requests more, the caller gets the answer instead."""
 
 Observer: TypeAlias = Callable[[str, str, str], None]
-"""Called for each request that was sent: code (`"200"`, or `"<error>"` if no answer came), method, host."""
+"""Called for each sent request with code (`"200"`, or `"<error>"` without an answer), method and host."""
 
 Send: TypeAlias = Callable[[Request, float | None, bool], Awaitable[Response]]
-"""Sends a request once, with a timeout (None: `TIMEOUT`) and whether the answer is streamed."""
+"""Sends a request once. Takes a timeout (None: `TIMEOUT`) and whether to stream the answer."""
 
 
 class Transport(Protocol):
-    """The only way to the network."""
+    """Sends requests to an API server. All network access of a client goes through a transport."""
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
         """Return the response to `request`, whatever its status.
 
-        Whole (`stream` false): the body is bytes, and all of it came within `timeout` seconds (None: a minute).
-        Streamed: the body is an iterator of chunks as they come; read it to its end or call `Response.aclose`.
-        `timeout` is then the longest silence: before the head, and before each chunk; None limits the wait for the
-        head only, to a minute.
+        With `stream=False`, the body is bytes, and all of it arrives within `timeout` seconds (None: a minute).
+        With `stream=True`, the body is an iterator of chunks. Read it to its end or call `Response.aclose`. `timeout`
+        is then the longest silence before the head and before each chunk; None limits only the wait for the head, to a
+        minute.
 
-        Raises ConnectionFailed if no answer came, and DeadlineExceeded if it came too late; a streamed body raises
-        both, too. Requests are sent again as the module's docstring says, and only before the head of a stream.
+        Raises ConnectionFailed if no answer arrives, and DeadlineExceeded if it arrives too late. Iterating over a
+        streamed body raises both, too. The module's docstring describes retries. A stream is retried only before its
+        head has arrived.
         """
         ...
 
@@ -76,7 +77,7 @@ class Transport(Protocol):
 async def send_with_retries(
     once: Send, request: Request, *, timeout: float | None, stream: bool, clock: Clock
 ) -> Response:
-    """Send a request by `once`, and again if Kubernetes asks for it, all within `timeout`."""
+    """Send a request by `once`, with the retries that Kubernetes requests, all within `timeout`."""
     until = clock.monotonic() + (timeout or TIMEOUT)
     left, attempt = timeout, 0
     while True:
@@ -99,7 +100,7 @@ async def send_with_retries(
 
 
 def _delay_after_answer(request: Request, response: Response, attempt: int) -> float | None:
-    """Seconds before a request is sent again that got this answer at its `attempt`th time; None: not again."""
+    """Return the seconds before a retry after the answer to attempt number `attempt`; None: do not retry."""
     status = response.status
     if attempt > _MOST_RETRIES or not (status == 429 or (status >= 500 and request.method in IDEMPOTENT)):
         return None
@@ -111,7 +112,7 @@ def _delay_after_answer(request: Request, response: Response, attempt: int) -> f
 
 
 def _delay_after_loss(request: Request, attempt: int) -> float | None:
-    """The same for a connection that failed at the `attempt`th time."""
+    """Return the seconds before a retry after a failed connection in attempt number `attempt`; None: do not retry."""
     if attempt > _MOST_RETRIES_AFTER_LOSS or request.method not in IDEMPOTENT:
         return None
     return _LOSS_DELAY * 2.0**attempt * (0.5 + random())
@@ -120,12 +121,12 @@ def _delay_after_loss(request: Request, attempt: int) -> float | None:
 class HTTPTransport:
     """Sends requests to the server of a `Config`, with its credentials.
 
-    After 401 the credentials are renewed and the request is sent again, once: a token may have been replaced, or the
-    files of a client certificate. `observer` is called for every request that was sent.
+    After 401, the credentials are renewed and the request is retried once, because a token or the files of a client
+    certificate may have been replaced. `observer` is called for every sent request.
     """
 
     def __init__(self, config: Config, *, observer: Observer | None = None, clock: Clock | None = None) -> None:
-        """Raises ConfigError if something in `config` cannot be used; nothing is sent yet."""
+        """Raises ConfigError if a part of `config` is not usable. Sends nothing."""
         self._config = config
         self._observer = observer
         self._clock = clock or SystemClock()
@@ -133,7 +134,7 @@ class HTTPTransport:
         self._credentials = credentials_of(config, self._pair, self._clock)
         self._tls = self._secure()
         self._context: SSLContext | None = None
-        """Of the first connections of the present client: later ones may have a newer one."""
+        """The certificate of the current client's first connections. Later connections may use a newer one."""
         self._client = self._connect()
         self._retired: HTTPClient | None = None
 
@@ -141,14 +142,14 @@ class HTTPTransport:
         return await send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
 
     async def _send(self, request: Request, timeout: float | None, stream: bool) -> Response:
-        """Send a request with the present credentials, and again with new ones if they are refused."""
+        """Send a request with the current credentials. If they are rejected, retry with new ones."""
         renewed = False
         while True:
             credential = self._credentials.fresh() or await self._credentials.get()
             if credential.pair is not self._pair:
                 await self._change_pair(credential.pair)
             client = self._client
-            code = "<error>"  # as client-go's metrics have it
+            code = "<error>"  # the value in client-go's metrics
             try:
                 response = await client.send(
                     request, authorization=credential.authorization, timeout=timeout, stream=stream
@@ -168,7 +169,7 @@ class HTTPTransport:
             await self._retired.close()
 
     async def _renew(self, refused: Credential, client: HTTPClient) -> bool:
-        """Whether there are other credentials than those that `client` used and that were refused."""
+        """Return whether there are new credentials after the server rejected those of `client`."""
         if await self._credentials.renew(refused):
             return True
         if client is self._client and self._tls is not None and self._tls.context() is not self._context:
@@ -191,20 +192,20 @@ class HTTPTransport:
         )
 
     async def _change_pair(self, pair: KeyPair | None) -> None:
-        """Use another client certificate, on new connections."""
+        """Use another client certificate for new connections."""
         self._pair = pair
         self._tls = self._secure()
         await self._reconnect()
 
     async def _reconnect(self) -> None:
-        """Open new connections. Requests on the present ones may finish, until the next time."""
+        """Open new connections. Requests on the previous connections may finish until the next call."""
         oldest, self._retired, self._client = self._retired, self._client, self._connect()
         if oldest is not None:
             await oldest.close()
 
 
 class HandlerTransport:
-    """Calls `handler` in this process, as `peer`: no socket, no TLS, the same bytes."""
+    """Calls `handler` in this process, as `peer`, without a socket or TLS, with the same bytes."""
 
     def __init__(self, handler: Handler, *, peer: Peer | None = None, clock: Clock | None = None) -> None:
         self._handler = handler
@@ -234,11 +235,11 @@ class HandlerTransport:
         return response
 
     async def close(self) -> None:
-        """Do nothing: the handler belongs to its maker."""
+        """Do nothing. The creator of the handler closes it."""
 
 
 class _Bounded(AsyncIterator[bytes]):
-    """A body that fails with DeadlineExceeded if no chunk comes for `silence` seconds."""
+    """A body that raises DeadlineExceeded if no chunk arrives for `silence` seconds."""
 
     def __init__(self, body: AsyncIterator[bytes], silence: float) -> None:
         self._body = body
@@ -288,7 +289,7 @@ class Propagating:
 
 
 def _impersonation(user: Impersonation | None) -> list[tuple[str, str]]:
-    """The headers of a request that is made as another user; one line a group, since group names may have commas.
+    """Return the impersonation headers. Each group has its own header, because group names may contain commas.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/
     """

@@ -1,7 +1,7 @@
-"""A watch as it comes from the server: events, and how they are cut out of the stream.
+"""Decodes the stream of a watch into events.
 
-A stream is one JSON document a line, in chunks that begin and end anywhere. All lines that a chunk completes are
-decoded together: one call for a burst of events, nothing for each that could be done for all.
+A stream has one JSON document per line and arrives in chunks that may split a line. All lines that a chunk completes
+are decoded together, so a burst of events costs one call.
 
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -19,10 +19,10 @@ from kubewright.machinery.json import read_object
 T_co = TypeVar("T_co", covariant=True)
 
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
-"""What happened to the object. To a watch with a selector, one that begins or ceases to match is added or deleted."""
+"""The type of an event. For a watch with a selector, an object that starts or stops matching is ADDED or DELETED."""
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-"""The annotation of the bookmark after the last object of a streamed list."""
+"""Annotation of the bookmark that ends a streamed list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +35,27 @@ class WatchEvent(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """All events up to this resource version have been sent: a watch can be resumed from here."""
+    """All events up to this resource version have been sent. A watch can resume from here."""
 
     resource_version: str
     initial_events_end: bool = False
-    """All objects that were there when the watch began have been sent (`send_initial_events`)."""
+    """All objects that existed at the start of the watch have been sent (`send_initial_events`)."""
 
 
 class RawEvent(msgspec.Struct, gc=False, frozen=True):
-    """One event whose object is still JSON. `object` is a view of the chunk: copy what is to be kept."""
+    """An event whose object is not decoded. `object` is a view of the chunk; copy it to keep it."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
     object: msgspec.Raw
 
     def bookmark(self) -> Bookmark:
-        """What a BOOKMARK event says."""
+        """Return the content of a BOOKMARK event."""
         metadata = _decode_bookmark(self.object).metadata
         ended = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
         return Bookmark(metadata.resource_version, ended)
 
     def error(self) -> APIError:
-        """What an ERROR event says."""
+        """Return the error in an ERROR event."""
         return from_status(Status.from_dict(read_object(self.object)))
 
 
@@ -68,20 +68,20 @@ class _BookmarkObject(msgspec.Struct, gc=False):
     metadata: _BookmarkMeta
 
 
-# Made on import: msgspec can't learn the same class in two threads at once.
+# Created on import: msgspec cannot analyze the same class in two threads at the same time.
 _decode_bookmark: Final = msgspec.json.Decoder(_BookmarkObject).decode
 _decode_events: Final = msgspec.json.Decoder(RawEvent).decode_lines
 
 
 class EventDecoder:
-    """Makes events of the chunks of one stream."""
+    """Splits the chunks of one stream into events."""
 
     def __init__(self) -> None:
         self._partial: list[bytes] = []
-        """The pieces of a line whose end has not come: joined once, however many there are."""
+        """The pieces of an incomplete line. They are joined once, when the line ends."""
 
     def feed(self, chunk: bytes) -> list[RawEvent]:
-        """The events that `chunk` completes, in their order. Raises DecodeError for anything but watch events."""
+        """Return the events that `chunk` completes, in order. Raises DecodeError for anything but watch events."""
         end = chunk.rfind(b"\n") + 1
         if not end:
             self._partial.append(chunk)

@@ -1,8 +1,8 @@
-"""Writes as values: every write verb of a `Client` is one `WriteCall`, which a `Writer` carries out.
+"""Writes as values: each write method of a `Client` creates a `WriteCall`, which a `Writer` executes.
 
-`RESTWriter` sends calls to the API server. A writer around a writer adds a check, a record or a shortcut: for example
-`kubewright.cache._writers` skips applies that would change nothing. A client has one writer, so no verb and no
-subresource escapes a check.
+`RESTWriter` sends calls to the API server. A writer that wraps another writer adds a check, a record or a shortcut. For
+example, `kubewright.cache._writers` skips applies that would change nothing. A client has one writer, so a check covers
+every verb and subresource.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 """What happens to the objects that a deleted object owns: deleted after it, before it, or kept."""
 
 Verb: TypeAlias = Literal["create", "update", "patch", "apply", "delete", "deletecollection"]
-"""What a write does. All but `apply` are the verbs of RBAC; an apply needs `patch`."""
+"""The verb of a write. All except `apply` are RBAC verbs; an apply needs `patch`."""
 
 APPLY: Final = "application/apply-patch+yaml"
 """The content type of an apply."""
@@ -41,8 +41,8 @@ _METHODS: Final[dict[Verb, str]] = {
 }
 
 _NEVER: Final = "1"
-"""A resource version that no stored object has. The API server compares it with that of an existing object, and does
-not look at it when an apply creates one. So an apply with this version creates an object or fails with a Conflict.
+"""A resource version that no stored object has. The API server compares it with the version of an existing object, and
+ignores it if an apply creates the object. So an apply with this version creates an object or fails with a Conflict.
 """
 
 
@@ -50,7 +50,7 @@ class WriteOptions(TypedDict, total=False):
     """Options that most writes take."""
 
     dry_run: bool
-    """The server checks the write and answers it, but stores nothing."""
+    """The server validates and answers the write, but stores nothing."""
     field_manager: str
     """The owner of the fields that are written; by default the client's."""
     field_validation: FieldValidation
@@ -61,26 +61,26 @@ class WriteCall(msgspec.Struct, Generic[T], gc=False, eq=False):
     """One write, before it is sent."""
 
     kind: type[Object]
-    """The kind of the object that is written, also when the call is for a subresource."""
+    """The kind of the written object, even if the call is for a subresource."""
     answer_kind: type[T]
-    """What the server answers: the object, or for a subresource like `scale` and `eviction` a kind of its own."""
+    """The kind of the answer: the object, or the kind of a subresource such as `scale` or `eviction`."""
     verb: Verb
     path: str
     query: dict[str, str | None]
     body: bytes
     namespace: str | None = None
     name: str = ""
-    """Empty for a collection, and for a create whose name the server makes."""
+    """Name of the object; empty for a collection, and for a create with `generateName`."""
     subresource: str = ""
     content_type: str = JSON
     accept: str = JSON
     dry_run: bool = False
     uid: str = ""
-    """The apply is for the object of this uid only."""
+    """Precondition of an apply: the uid of the object."""
     resource_version: str = ""
-    """The apply is for the object at this resource version only."""
+    """Precondition of an apply: the resource version of the object."""
     create_only: bool = False
-    """The apply creates an object, and fails with AlreadyExists if there is one of that name."""
+    """The apply creates an object. If an object of that name exists, it raises AlreadyExists."""
 
     @property
     def method(self) -> str:
@@ -89,7 +89,7 @@ class WriteCall(msgspec.Struct, Generic[T], gc=False, eq=False):
 
     @property
     def answers_object(self) -> bool:
-        """Whether the answer is the object itself, as it is also for the subresource `status`."""
+        """Whether the answer is the object itself. This is also true for the subresource `status`."""
         return self.answer_kind is self.kind
 
     @property
@@ -99,7 +99,7 @@ class WriteCall(msgspec.Struct, Generic[T], gc=False, eq=False):
 
 
 class Answer(Generic[T]):
-    """The answer to a write. Decoded when someone looks, and then only once."""
+    """The answer to a write. It is decoded at most once, when it is used."""
 
     __slots__ = ("_object", "data", "kind")
 
@@ -111,21 +111,21 @@ class Answer(Generic[T]):
 
     @property
     def object(self) -> T:
-        """The object as the write left it. Writers share it with the caller, so they do not change it."""
+        """The object after the write. Writers share it with the caller and must not change it."""
         if self._object is None:
             self._object = decode_object(self.kind, self.data)
         return self._object
 
 
 class Writer(Protocol):
-    """Carries out writes: sends them, or does something before or after another writer sends them.
+    """Executes writes: sends them, or acts before or after another writer sends them.
 
-    Most writers are an `async def`. One that only looks at a call returns what the next writer returns, which spares
-    a coroutine for each write.
+    Most writers are an `async def`. A writer that only inspects the call returns the awaitable of the next writer,
+    which saves a coroutine for each write.
     """
 
     def __call__(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
-        """Carry out `call`. Awaiting the result raises what the server answers."""
+        """Execute `call`. Awaiting the result raises the error that the server answers."""
         ...
 
 
@@ -156,7 +156,7 @@ class RESTWriter:
 
 
 def _with_preconditions(call: WriteCall[T]) -> bytes:
-    """The body of an apply, with its preconditions at the beginning of the metadata."""
+    """Return the body of an apply, with its preconditions at the beginning of the metadata."""
     version = _NEVER if call.create_only else call.resource_version
     added = b'"resourceVersion":"%s"' % version.encode() if version else b""
     if call.uid:
@@ -185,7 +185,7 @@ class _Details(msgspec.Struct, gc=False):
 
 
 class Deletion(msgspec.Struct, gc=False):
-    """The answer to a delete: the object as it is now, or a Status that names what was deleted."""
+    """The answer to a delete: the terminating object, or a Status that names the deleted object."""
 
     metadata: DeletedMetadata = msgspec.field(default_factory=DeletedMetadata)
     details: _Details | None = None
@@ -203,13 +203,13 @@ class _DeletedList(msgspec.Struct, gc=False):
     items: list[Deletion] | None = None
 
 
-# Made on import: msgspec cannot learn the same class in two threads at once.
+# Created on import: msgspec cannot analyze the same class in two threads at the same time.
 _decode_deletion: Final = msgspec.json.Decoder(Deletion).decode
 _decode_deleted_list: Final = msgspec.json.Decoder(_DeletedList).decode
 
 
 def deletions_of(call: WriteCall[T], answer: Answer[T]) -> list[Deletion]:
-    """What a call with the verb `delete` or `deletecollection` deleted, with the name and namespace of each object."""
+    """Return the objects that a `delete` or `deletecollection` call deleted, with their names and namespaces."""
     if call.verb == "deletecollection":
         return _decode_deleted_list(answer.data).items or []
     deletion = _decode_deletion(answer.data)

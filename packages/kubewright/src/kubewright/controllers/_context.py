@@ -173,16 +173,18 @@ class Context(BaseContext[T]):
         return await self.client.create(obj)
 
     async def apply(self, obj: U, *, adopt: bool = False, create_only: bool = False) -> U:
-        """Make the cluster contain `obj`: create it if needed, set its fields, remove those it states no longer.
+        """Make the cluster contain `obj`: create it if needed, set its fields, and remove fields that are no longer
+        applied.
 
-        This is server-side apply with force; it returns the object as it is afterwards. An apply that would change
+        This is server-side apply with force; it returns the updated object. An apply that would change
         nothing is not sent; see `CachedClient`.
 
         For a kind in `owns`, this object becomes the controlling owner of `obj`, and the live object is respected:
 
         - if this object controls it, it is changed;
         - if another object controls it, AlreadyOwnedError is raised;
-        - if nothing controls it, AlreadyOwnedError is raised, unless `adopt` is true: then this object takes it over.
+        - if nothing controls it, AlreadyOwnedError is raised, unless `adopt` is true: then this object becomes its
+        owner.
           An adopted object is deleted with its new owner.
 
         With `create_only`, a live object that may be applied is left and returned as it is. Use it for a child whose
@@ -232,7 +234,7 @@ class Context(BaseContext[T]):
 class DeletedContext(BaseContext[T]):
     """One reconcile of an object that no longer exists, for controllers with `reconcile_deleted=True`.
 
-    `request` has its namespace and name. There is no object, and nothing can be applied in its name.
+    `request` has its namespace and name. There is no object, so the context cannot apply children.
     """
 
     __slots__ = ()

@@ -47,13 +47,13 @@ U = TypeVar("U", bound=Object)
 V = TypeVar("V", bound=Object)
 
 WORKERS: Final = 16
-"""Reconciles at the same time, by default. More of them save next to nothing."""
+"""The default number of concurrent reconciles. More save next to nothing."""
 
 ReconcileFunction: TypeAlias = Callable[[Context[T]], Awaitable[Result | None]]
 """Reconciles one object; see `Reconciler.reconcile`."""
 
 ReconcileDeletedFunction: TypeAlias = Callable[[Context[T] | DeletedContext[T]], Awaitable[Result | None]]
-"""Reconciles one object, or what is left of an object that no longer exists."""
+"""Reconciles one object, or cleans up after an object that no longer exists."""
 
 
 class Reconciler(Protocol[T]):
@@ -65,7 +65,7 @@ class Reconciler(Protocol[T]):
 
 
 NamespaceEnding: TypeAlias = Literal["retry", "stop"]
-"""What a controller does if a reconcile can create nothing, because the namespace is being deleted."""
+"""The reaction to a reconcile that cannot create objects because the namespace is being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Watch(Generic[U]):
 
     kind: type[U]
     handler: Callable[[Lister[Any]], EventHandler[U]]
-    """Given a lister of the controller's own objects, returns the function from events to requests."""
+    """Returns the function from events to requests, given a lister of the controller's own objects."""
     index: str = ""
     """The index that the handler needs; empty for none."""
 
@@ -252,7 +252,7 @@ def _check_indexes(kind: type[Object], watches: Sequence[Watch[Any]], indexers: 
 
 
 def _function_of(reconciler: ReconcileFunction[T] | Reconciler[T]) -> ReconcileFunction[T]:
-    """Return the reconcile function of what the decorator was applied to."""
+    """Return the reconcile function of the decorated function or object."""
     if isinstance(reconciler, type):
         raise ConfigError(f"{reconciler.__name__} is a class; make a controller from an instance of it")
     function = cast("ReconcileFunction[T]", getattr(reconciler, "reconcile", reconciler))
@@ -261,10 +261,10 @@ def _function_of(reconciler: ReconcileFunction[T] | Reconciler[T]) -> ReconcileF
 
 
 def _check_takes_deleted(function: Callable[..., object], kind: type[Object]) -> None:
-    """Refuse a function whose annotation says that it takes a `Context` only."""
+    """Reject a function whose annotation allows only a `Context`."""
     try:
         annotations = list(inspect.get_annotations(inspect.unwrap(function), eval_str=True).values())
-    except Exception:  # noqa: BLE001 - an annotation that cannot be evaluated here says nothing
+    except Exception:  # noqa: BLE001 - an annotation that cannot be evaluated is not checked
         return
     if annotations and get_origin(annotations[0]) is Context:
         name, of = getattr(function, "__qualname__", str(function)), kind.__name__

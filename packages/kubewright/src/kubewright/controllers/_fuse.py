@@ -1,20 +1,20 @@
-"""A fuse against mass deletion: it allows a number of deletes in a time, then none until a user confirms them.
+"""A fuse against mass deletion: it limits the deletes in a period, then stops all deletes until a user confirms them.
 
-A selector that matches too much, an empty answer taken for an empty world: what a reconciler then deletes in a second
-takes a day to bring back. A controller with `delete_fuse=DeleteFuse(limit=20)` stops at the twenty-first.
+With a selector that matches too much, or an empty answer by mistake, a reconciler can delete in a second what takes a
+day to restore. A controller with `delete_fuse=DeleteFuse(limit=20)` stops at the twenty-first.
 
 Expected flow
-    Deletes and evictions through the context's client are counted before they are sent, also those of objects that no
-    longer exist. The one above `limit` within `window` is not sent and blows the fuse: it and all further ones of that
-    controller raise DeletesStopped, which ends their reconcile as a TerminalError does and is logged once in full.
+    Deletes and evictions through the context's client are counted before they are sent, including those of objects that
+    no longer exist. A delete above `limit` within `window` is not sent and blows the fuse. This and all further deletes
+    of the controller raise DeletesStopped, which ends their reconcile like a TerminalError and is logged in full once.
     Other work continues.
 To confirm
-    For one object: `kubewright.dev/allow-deletes: "true"` among its annotations; its reconcile comes at once, and its
-    deletes pass uncounted for as long as the annotation is there.
-    For all: start the program with `--allow-mass-deletion`; fuses are off for that run.
+    For one object: add the annotation `kubewright.dev/allow-deletes: "true"`. The object is reconciled at once, and its
+    deletes are sent uncounted as long as it has the annotation.
+    For all objects: start the program with `--allow-mass-deletion`, which disables fuses for that run.
 Not guaranteed
-    That a process that is started again remembers: it starts with a fuse that is whole, and passes `limit` deletes.
-    `delete_all_of` counts as many as there are when it is asked for; between the count and the deletion more may come.
+    A memory across restarts: a new process has an intact fuse and allows `limit` deletes.
+    An exact count for `delete_all_of`: objects may be added between the count and the deletion.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kubewright.machinery.errors import ConfigError, TerminalError
 from kubewright.machinery.time import Seconds, seconds
 
 ALLOW_DELETES: Final = "kubewright.dev/allow-deletes"
-"""The annotation of an object whose reconcile may delete as much as it wants, when it is `"true"`."""
+"""Annotation of an object whose reconcile may delete without a limit, if the value is `"true"`."""
 
 
 class DeletesStopped(TerminalError):
@@ -38,7 +38,7 @@ class DeletesStopped(TerminalError):
 
 @dataclass(frozen=True, slots=True)
 class DeleteFuse:
-    """How many deletes one controller may send in a time. Raises ConfigError for a limit below one."""
+    """The number of deletes that one controller may send in a period. Raises ConfigError for a limit below one."""
 
     limit: int
     window: Seconds = timedelta(minutes=1)
@@ -49,7 +49,7 @@ class DeleteFuse:
 
 
 class Fuse:
-    """The fuse of one controller that runs."""
+    """The fuse of one running controller."""
 
     def __init__(self, settings: DeleteFuse, controller: str, clock: Clock) -> None:
         self.blown = False
@@ -57,10 +57,10 @@ class Fuse:
         self._controller = controller
         self._clock = clock
         self._passed: deque[float] = deque()
-        """When the last deletes were sent; no more than `limit`."""
+        """The times of the last deletes, at most `limit`."""
 
     def pass_through(self, what: str, count: int = 1) -> None:
-        """Let `count` deletes of `what` pass. Raises DeletesStopped when that is too many, or the fuse has blown."""
+        """Allow `count` deletes of `what`. Raises DeletesStopped above the limit, or if the fuse has blown."""
         limit, window = self._settings.limit, seconds(self._settings.window)
         now = self._clock.monotonic()
         while self._passed and now - self._passed[0] >= window:

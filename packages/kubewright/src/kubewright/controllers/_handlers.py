@@ -22,9 +22,9 @@ U = TypeVar("U", bound=Object)
 EventHandler: TypeAlias = Callable[[Event[T]], Iterable[Request]]
 """From a change of an object to the requests to enqueue."""
 MapFunction: TypeAlias = Callable[[U, Lister[T]], Iterable[Request]]
-"""From a changed object, and a lister of the controller's own objects, to the requests to enqueue."""
+"""Returns the requests to enqueue for a changed object, given a lister of the controller's own objects."""
 IndexValues: TypeAlias = Callable[[Entry[U]], Iterable[str]]
-"""From what is known of a changed object without decoding it to the values to look up in an index."""
+"""Returns the index values to look up for a changed object, without decoding it."""
 
 
 def enqueue_object(event: Event[T]) -> Iterable[Request]:

@@ -76,7 +76,7 @@ class Listener(Generic[T]):
                 for request in handler(event):
                     counts[event.type] += 1
                     if self._tracing is not None:
-                        self._tracing.asked(request)
+                        self._tracing.requested(request)
                     cause = (kind, event.type, event.key, version)
                     self._queue.add_event(request, cause=cause, initial=event.initial)
             except Exception:  # noqa: BLE001 - code of the user; other events must not suffer

@@ -4,7 +4,7 @@ Guarantees
     After `start`, every existing object and every event that passes the predicates leads to a reconcile.
     No object is in two reconciles at the same time.
     No exception from a reconciler ends the loop.
-What an exception means, and what the loop does then: `kubewright.controllers._outcome`.
+`kubewright.controllers._outcome` describes the meaning of exceptions and the loop's reactions.
 
 Pausing: an object whose annotation `kubewright.dev/paused` is `"true"` is not reconciled, and its finalizer is not run.
 
@@ -85,7 +85,7 @@ class ControlLoop(Generic[T]):
         """Create a loop that writes through `client` and reads from `cache`."""
         self.controller = controller
         self.resource: object = None
-        """What the manager's lifespan yielded."""
+        """The object that the manager's lifespan yielded."""
         self._in_task: dict[asyncio.Task[Any] | None, Attempt] = {}
         """The last attempt of each worker's task."""
         self._tracing = tracing
@@ -118,7 +118,7 @@ class ControlLoop(Generic[T]):
         )
 
     def start(self) -> None:
-        """Start to listen. Requests gather in the queue, each once, until `run` takes them."""
+        """Start listening. Requests are queued, each once, until `run` takes them."""
         self._listener.start()
 
     async def run(self) -> None:
@@ -129,7 +129,7 @@ class ControlLoop(Generic[T]):
                 group.create_task(self._work(), name=f"{self.controller.name}-{number}")
 
     def close(self) -> None:
-        """Stop to listen and to hand out requests. `run` returns when the running reconciles have ended."""
+        """Stop listening and handing out requests. `run` returns when the running reconciles have ended."""
         self._listener.close()
         self.queue.close()
 
@@ -230,7 +230,7 @@ class ControlLoop(Generic[T]):
             raise
 
     def _is_paused(self, state: RequestState, obj: T | None) -> bool:
-        """Whether the object is paused. Logs and counts if this changed."""
+        """Return whether the object is paused. Logs and counts if this changed."""
         paused = obj is not None and obj.metadata.annotations.get(PAUSED) == "true"
         if paused != state.paused:
             state.paused = paused
@@ -280,7 +280,7 @@ class ControlLoop(Generic[T]):
             resource=self.resource,
         )
 
-    # ---- what an exception leads to
+    # ---- handling of exceptions
 
     def _handle(self, error: BaseException, attempt: Attempt, state: RequestState) -> tuple[Outcome, bool]:
         """Log and count `error`. Returns how the reconcile ended, and whether it is retried after the backoff."""
@@ -302,7 +302,7 @@ class ControlLoop(Generic[T]):
         else:
             self._failed(error, attempt, state, final)
         if final and attempt.is_gone:
-            state.succeeded()  # no event will come that could retry it
+            state.succeeded()  # no event could trigger a retry
         return Outcome.ERROR, not final
 
     def _conflict(self, error: BaseException, attempt: Attempt, state: RequestState) -> tuple[Outcome, bool]:

@@ -1,4 +1,4 @@
-"""How reconciles end: what an exception means, and the observers that are notified."""
+"""The outcomes of reconciles: the meaning of exceptions, and observers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 
 class Failure(Enum):
-    """What an exception means."""
+    """The meaning of an exception."""
 
     GONE = auto()
     """The object itself was deleted in the meantime. Not an error; not retried."""
@@ -50,7 +50,7 @@ _MISTAKES: Final = (
 
 
 def classify(error: BaseException, kind: type[Object], request: Request) -> Failure:
-    """Return what `error` means, which was raised by the reconcile of `request`, an object of `kind`."""
+    """Classify `error`, which the reconcile of `request`, an object of `kind`, raised."""
     if isinstance(error, NotFound) and _is_about(error, kind, request):
         return Failure.GONE
     if isinstance(error, APIError) and error.namespace_is_ending:
@@ -65,7 +65,7 @@ def classify(error: BaseException, kind: type[Object], request: Request) -> Fail
 
 
 def explains_itself(error: BaseException) -> bool:
-    """Whether the message is enough. Otherwise the log shows the traceback too."""
+    """Return whether the message is enough. Otherwise the log shows the traceback too."""
     return isinstance(error, (KubewrightError, OSError))
 
 
@@ -87,7 +87,7 @@ def unwrapped(error: Exception) -> Exception:
 
 
 def _is_about(error: NotFound, kind: type[Object], request: Request) -> bool:
-    """Whether the missing object is the reconciled object itself, or its namespace."""
+    """Return whether the missing object is the reconciled object itself, or its namespace."""
     api, details = kind.__api__, error.status.details
     if details is None:
         return False

@@ -71,7 +71,7 @@ def _changes(before: JSONObject, after: JSONObject) -> JSONArray:
 
 @cache
 def _default(kind: type[Object]) -> bytes:
-    """The status that a new object of the kind has in Python."""
+    """Return the status that a new object of the kind has in Python."""
     status = next(field for field in msgspec.structs.fields(kind) if field.name == "status")
     if status.default_factory is not msgspec.NODEFAULT:
         return encode(status.default_factory())

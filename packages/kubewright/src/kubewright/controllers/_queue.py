@@ -100,7 +100,7 @@ class RequestState:
         self.deletes_stopped = False
 
     def is_blank(self, now: float) -> bool:
-        """Whether there is nothing to know about the request."""
+        """Return whether there is nothing to know about the request."""
         return not (
             self.taken_at is not None
             or self.is_wanted
@@ -288,7 +288,7 @@ class WorkQueue:
         return state.bucket.reserve(now)
 
     def _raise_priority(self, state: RequestState, priority: int) -> bool:
-        """Whether a request that waits gets a higher priority now."""
+        """Return whether a request that waits gets a higher priority now."""
         if not state.is_wanted:
             state.priority = priority
         elif priority > state.priority:

@@ -57,7 +57,7 @@ class Undeclared:
 
 
 def _allows_writes(rule: PolicyRule, kind: type[Object], subresource: str) -> bool:
-    """Whether `rule` allows any write of a kind, or of that subresource."""
+    """Return whether `rule` allows any write of a kind, or of that subresource."""
     api = kind.__api__
     named = {f"{api.plural}/{subresource}", f"*/{subresource}"} if subresource else {api.plural}
     return (

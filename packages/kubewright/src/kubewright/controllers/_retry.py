@@ -16,7 +16,7 @@ from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
 
 _MAX_DOUBLINGS: Final = 63
-"""Keeps the power finite. Every limit is reached before."""
+"""Keeps the power finite. Every limit is reached earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Backoff:
             raise ConfigError(f"Backoff(attempts={self.attempts}): must be at least 1; write None for no limit")
 
     def is_last(self, attempt: int) -> bool:
-        """Whether no other attempt follows if this one, counted from 1, fails."""
+        """Return whether no other attempt follows if this one, counted from 1, fails."""
         return self.attempts is not None and attempt >= self.attempts
 
     def delay(self, failures: int) -> float:
@@ -80,7 +80,7 @@ class Retry:
 
 
 class Bucket:
-    """What is left of a rate limit: the generic cell rate algorithm, which needs one number."""
+    """The state of a rate limit: the generic cell rate algorithm, which needs one number."""
 
     __slots__ = ("_drained_at", "_interval", "_slack")
 
@@ -91,11 +91,11 @@ class Bucket:
 
     @property
     def drained_at(self) -> float:
-        """When the bucket is as good as new."""
+        """The time at which the full rate is available again."""
         return self._drained_at
 
     def reserve(self, now: float) -> float:
-        """Reserve the next free place, and return the seconds from `now` until then."""
+        """Reserve the next free slot, and return the seconds from `now` until that slot."""
         expected = max(self._drained_at, now)
         self._drained_at = expected + self._interval
         return max(0.0, expected - self._slack - now)

@@ -40,18 +40,18 @@ class Tracing:
         self._trace = trace
         self._tracer = provider.get_tracer(_SCOPE)
         self._controller = controller
-        self._asked: dict[Request, int] = {}
+        self._requested_at: dict[Request, int] = {}
 
-    def asked(self, request: Request) -> None:
-        """An event asks for a reconcile of `request`."""
-        if request not in self._asked:
-            self._asked[request] = time.time_ns()
+    def requested(self, request: Request) -> None:
+        """Note that an event requested a reconcile of `request`."""
+        if request not in self._requested_at:
+            self._requested_at[request] = time.time_ns()
 
     @contextmanager
     def attempt(self, attempt: Attempt) -> Generator[None]:
         """The spans around one reconcile."""
         taken = time.time_ns()
-        asked = self._asked.pop(attempt.request, taken)
+        asked = self._requested_at.pop(attempt.request, taken)
         root = self._tracer.start_span(self._controller, start_time=asked, attributes=self._attributes(attempt))
         within = self._trace.set_span_in_context(root)
         self._tracer.start_span("queued", context=within, start_time=asked).end(taken)

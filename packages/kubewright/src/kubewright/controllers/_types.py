@@ -1,7 +1,7 @@
-"""What passes between a controller and its reconciler, and what describes the reconcile that runs.
+"""Types that a controller and its reconciler exchange, and the description of a running reconcile.
 
     Request         the name of an object to reconcile
-    Result          what a successful reconcile asks for
+    Result          the follow-up that a successful reconcile requests
     Attempt         one reconcile: its request, its number, and the events that caused it
     EventRecorder   records Kubernetes Events for the users of an object
 
@@ -26,7 +26,7 @@ Request: TypeAlias = ObjectKey
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a successful reconcile asks for. `None` and `Result()` mean: wait for the next change."""
+    """The follow-up that a successful reconcile requests. `None` and `Result()` mean: wait for the next change."""
 
     requeue_after: Seconds | None = None
     """Reconcile again after this time, even if nothing changes. An event leads to an earlier reconcile."""
@@ -36,7 +36,7 @@ Cause: TypeAlias = tuple[str, str, ObjectKey, int]
 """An event that caused a reconcile: kind, event type, key and resource version of the object; 0 for a delete."""
 
 MAX_CAUSES: Final = 16
-"""Causes that are kept for one reconcile. There may be thousands."""
+"""The maximum number of causes that are kept for one reconcile. There may be thousands."""
 
 _SHOWN_CAUSES: Final = 4
 
@@ -84,7 +84,7 @@ class EventRecord:
     note: str
     """A sentence, for people."""
     action: str = "Reconcile"
-    """What the controller was doing."""
+    """The action of the controller."""
     related: Object | None = None
     """A second object that is involved."""
 

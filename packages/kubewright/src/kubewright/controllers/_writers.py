@@ -1,14 +1,14 @@
-"""What happens to a write of a controller, from the reconciler to the API server. `controller_client` has the order.
+"""The writers between a reconciler and the API server. `controller_client` puts them in this order.
 
-    SkipUnchangedApplies    an apply that would change nothing ends here (kubewright.cache)
-    TraceWrites             a span for each write, if there is a tracer
-    ReportUndeclared        a warning for a kind that the controller does not declare
-    CountDeletes            the delete fuse, if there is one
+    SkipUnchangedApplies    skips applies that would change nothing (kubewright.cache)
+    TraceWrites             adds a span for each write, if there is a tracer
+    ReportUndeclared        logs a warning for a kind that the controller does not declare
+    CountDeletes            counts deletes for the delete fuse, if there is one
     DetectHotLoops          compares objects that are written often
-    RecordOwnWrites         so that reads see the write (kubewright.cache)
-    RESTWriter              sends it (kubewright.client)
+    RecordOwnWrites         records the write, so that reads see it (kubewright.cache)
+    RESTWriter              sends the write (kubewright.client)
 
-Each is a writer around the next. All verbs and subresources pass through all of them.
+Each writer wraps the next. All verbs and subresources pass through all writers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kubewright.client._client import Client
 from kubewright.client._rest import RESTClient
 from kubewright.client._write import Answer, RESTWriter, Verb, WriteCall, Writer, deletions_of
 from kubewright.controllers._fuse import Fuse
-from kubewright.controllers._hotloop import HotLoops, Suspect
+from kubewright.controllers._hotloop import FrequentObject, HotLoops
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._tracing import Tracing
 from kubewright.controllers._types import CURRENT
@@ -59,7 +59,7 @@ def controller_client(
 
 
 class TraceWrites:
-    """Puts a span around each write."""
+    """Adds a span for each write."""
 
     def __init__(self, writer: Writer, tracing: Tracing) -> None:
         self._writer = writer
@@ -104,7 +104,7 @@ class CountDeletes:
         return await self._writer(call)
 
     async def _matching(self, call: WriteCall[T]) -> int:
-        """How many objects a delete of a collection is for."""
+        """Return how many objects a delete of a collection matches."""
         accept = self._client.endpoint(call.kind).accept_list
         found = await self._client.rest.request("GET", call.path, call.query, accept=accept)
         return len(msgspec.json.decode(found, type=_Items).items or ())
@@ -123,7 +123,7 @@ _CHANGES: Final[frozenset[Verb]] = frozenset(("apply", "patch", "update"))
 
 
 class DetectHotLoops:
-    """Shows writes to the controller's detector of hot loops, and fetches the state before a suspicious write."""
+    """Passes writes to the controller's hot loop detector, and reads the state before a suspicious write."""
 
     def __init__(self, writer: Writer, loops: HotLoops, rest: RESTClient, cache: Cache) -> None:
         self._writer = writer
@@ -138,8 +138,8 @@ class DetectHotLoops:
             answer = await self._writer(call)
             self._created_or_deleted(call, answer)
             return answer
-        suspect = self._loops.suspect(call.path)
-        before = await self._before(call, suspect) if suspect is not None else None
+        frequent = self._loops.frequent(call.path)
+        before = await self._before(call, frequent) if frequent is not None else None
         answer = await self._writer(call)
         obj, attempt = answer.object, CURRENT.get()
         self._loops.written(obj)
@@ -159,13 +159,13 @@ class DetectHotLoops:
         elif call.answers_object:
             self._loops.written(answer.object)
 
-    async def _before(self, call: WriteCall[T], suspect: Suspect) -> JSONObject | None:
-        """Return the document at the path as it is before the write; None if it is not known."""
-        if suspect.is_at_stake:
-            with suppress(KubewrightError):  # then the rival stays unknown, unless the cache shows it
+    async def _before(self, call: WriteCall[T], frequent: FrequentObject) -> JSONObject | None:
+        """Return the document at the path before the write; None if it is unknown."""
+        if frequent.needs_managers:
+            with suppress(KubewrightError):  # then the other writer stays unknown, unless the cache shows it
                 return read_object(await self._rest.request("GET", call.path, accept=call.accept))
-        informer, last = self._cache.informer_or_none(call.kind), suspect.last
-        entry = informer.lister.entry(suspect.key) if informer is not None and call.answers_object else None
+        informer, last = self._cache.informer_or_none(call.kind), frequent.last
+        entry = informer.lister.entry(frequent.key) if informer is not None and call.answers_object else None
         if entry is not None and (last is None or entry.resource_version > int(last.version or 0)):
             return read_object(entry.data)
         return last.document if last is not None else None

@@ -105,7 +105,7 @@ class HTTPClient:
             else:
                 self._under_way += 1
         try:
-            connection = self._rested()
+            connection = self._take_idle()
             while True:
                 connection = connection or await self._connect(pending)
                 try:
@@ -170,18 +170,18 @@ class HTTPClient:
 
     # Connections.
 
-    def _rested(self) -> ClientConnection | None:
+    def _take_idle(self) -> ClientConnection | None:
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:
                 return connection
         return None
 
-    def _rest(self, connection: ClientConnection) -> None:
+    def _release(self, connection: ClientConnection) -> None:
         if self._closed or len(self._idle) >= self._max_connections:
             connection.abort()
         else:
-            connection.rest(self._idle_timeout)
+            connection.idle(self._idle_timeout)
             self._idle.append(connection)
 
     def _forget(self, connection: ClientConnection) -> None:
@@ -210,7 +210,7 @@ class HTTPClient:
 
     async def _dial(self) -> ClientConnection:
         loop = asyncio.get_running_loop()
-        connection = ClientConnection(self.where, self._rest, self._forget)
+        connection = ClientConnection(self.where, self._release, self._forget)
         ssl = self._ssl() if callable(self._ssl) else self._ssl
         name = self._server_name if ssl else None
         if self._proxy is None:

@@ -66,9 +66,9 @@ class ClientConnection(asyncio.Protocol):
         on_lost: Callable[[ClientConnection], None],
     ) -> None:
         self.reused = False
-        """An earlier request was answered on it, so the server may be closing it as idle."""
+        """Whether the connection has answered an earlier request, so that the server may be closing it as idle."""
         self.answered = False
-        """A byte of the answer to the present request has arrived."""
+        """Whether a byte of the answer to the current request has arrived."""
         self._where = where
         self._on_free = on_free
         self._on_lost = on_lost
@@ -153,8 +153,8 @@ class ClientConnection(asyncio.Protocol):
             self._transport.writelines((pending.head, body))
         return waiter
 
-    def rest(self, seconds: float) -> None:
-        """Close the connection if it stays unused for that time."""
+    def idle(self, seconds: float) -> None:
+        """Mark the connection as idle. It closes if it stays unused for that time."""
         self._deadline.set(seconds)
 
     def abort(self) -> None:

@@ -1,8 +1,8 @@
 """Requests and responses, the same on both sides of a connection.
 
-A `Handler` takes a request and gives its response. A server runs one behind a socket; a client *is* one, in front of
-a socket. So a client can be handed a server's handler and no socket is needed, and whatever stands between the two
-(retries, faults, recording) is a handler around a handler.
+A `Handler` takes a request and returns its response. A server runs a handler behind a socket. The `send` method of a
+client is also a handler. So a client can call a server's handler without a socket, and everything between them
+(retries, faults, recording) is a handler that wraps another handler.
 """
 
 from __future__ import annotations

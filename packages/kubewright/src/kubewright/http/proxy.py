@@ -103,7 +103,7 @@ def proxy_for(url: str, environment: Mapping[str, str]) -> str | None:
     """Return the proxy for the server at `url` according to the environment, or None for a direct connection.
 
     Loopback addresses never need one. NO_PROXY lists hosts with their subdomains (`example.com`), subdomains alone
-    (`.example.com`) and addresses, each with a port if one likes, networks (`10.0.0.0/8`), or `*` for everything.
+    (`.example.com`) and addresses, each with an optional port, networks (`10.0.0.0/8`), or `*` for everything.
     """
     parts = urlsplit(url)
     name = f"{parts.scheme}_proxy"

@@ -1,7 +1,7 @@
 """Parses requests, and rejects invalid ones: the part of the server that faces hostile input.
 
-Whatever two readers could take for different requests is refused (RFC 9112, 11.2: request smuggling), partly by the
-parser in C (a length and chunks, two lengths, bare line feeds, folded lines), partly here.
+Rejects every message that two parsers could read as different requests (RFC 9112, 11.2: request smuggling). The parser
+in C rejects some of them (a length and chunks, two lengths, bare line feeds, folded lines), and this module the others.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 def bodiless(status: int) -> bool:
-    """Whether a response of this status never has a body (RFC 9112, 6.3)."""
+    """Return whether a response of this status never has a body (RFC 9112, 6.3)."""
     return status < 200 or status in (204, 304)
 
 

@@ -2,7 +2,7 @@
 
 A schedule has five fields (minute, hour, day of the month, month, day of the week) with lists, ranges, steps and
 names, or is a descriptor: `@daily`, `@every 1h30m`. If both day fields are restricted, either one is enough. Times
-are those of a time zone: an hour that the zone's clock skips has no times, and an hour that comes twice has them once.
+are those of a time zone: an hour that the zone's clock skips has no times, and an hour that occurs twice has them once.
 
 Follows the standard parser of github.com/robfig/cron and
 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#schedule-syntax.
@@ -33,7 +33,7 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _LOOK_BACK: Final = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=366 * 5))
 _YEARS: Final = 5
-"""How many years ahead `Schedule.after` searches. `0 0 30 2 *` has no time at all."""
+"""How many years ahead `Schedule.after` searches. `0 0 30 2 *` never occurs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,9 +85,7 @@ class AlreadyOwnedError(KubewrightError):
 
 
 class LeadershipLost(KubewrightError):
-    """This process is not, or no longer, the leader of its election. It stops; its replacement takes part in the
-    election.
-    """
+    """This process is not, or no longer, the leader. It exits, and its replacement becomes a candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +201,7 @@ class APIError(KubewrightError):
 
     @property
     def namespace_is_ending(self) -> bool:
-        """Rejected because the namespace is being deleted: nothing can be created there."""
+        """Whether the request was rejected because the namespace is being deleted."""
         return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
 
     @property
@@ -285,15 +283,15 @@ class UnsupportedMediaType(APIError):
 
 
 class Invalid(APIError):
-    """The object breaks a rule; `causes` names each field."""
+    """The object violates a rule; `causes` names each field."""
 
     code, reason = 422, "Invalid"
 
     @property
     def patch_did_not_apply(self) -> bool:
-        """No rule was broken: a `test` of a JSON patch failed, or a path does not exist.
+        """Whether a `test` of a JSON patch failed, or a path does not exist, although no validation rule is violated.
 
-        The object differs from what the author of the patch expected.
+        The object differs from the state that the author of the patch expected.
         """
         return self.status.message == UNAPPLIED
 
@@ -350,7 +348,7 @@ def from_status(status: Status) -> APIError:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the known one that is most like it, or all known ones."""
+    """Return a suggestion for an unknown name: the most similar known name, or all known names."""
     from difflib import get_close_matches  # loaded only if a message needs it
 
     names = list(known)

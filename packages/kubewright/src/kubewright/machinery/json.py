@@ -20,24 +20,24 @@ read_object: Final = msgspec.json.Decoder(JSONObject).decode
 
 
 def is_object(value: object) -> TypeGuard[JSONObject]:
-    """Whether a decoded value is a JSON object."""
+    """Return whether a decoded value is a JSON object."""
     return value.__class__ is dict
 
 
 def is_array(value: object) -> TypeGuard[JSONArray]:
-    """Whether a decoded value is a JSON array."""
+    """Return whether a decoded value is a JSON array."""
     return value.__class__ is list
 
 
 def equal(left: object, right: object) -> bool:
-    """Whether two decoded values are equal. Python's `==` treats `true` as 1; this does not."""
+    """Return whether two decoded values are equal. Python's `==` treats `true` as 1; this does not."""
     if left.__class__ is str:
         return left == right
     return left == right and _alike(left, right)
 
 
 def _alike(left: object, right: object) -> bool:
-    """Whether two values that are equal by `==` have `true` and `false` in the same places."""
+    """Return whether two values that are equal by `==` have `true` and `false` in the same places."""
     if is_object(left) and is_object(right):
         return all(value.__class__ is str or _alike(value, right[key]) for key, value in left.items())
     if is_array(left) and is_array(right):

@@ -42,7 +42,7 @@ def merge_patch(doc: JSONObject, patch: JSONObject) -> JSONObject:
 def create_merge_patch(old: JSONObject, new: JSONObject) -> JSONObject:
     """Return the smallest merge patch that turns `old` into `new`; empty if they are equal.
 
-    A null inside `new` can't be said by a merge patch: it comes out as the field's removal.
+    A merge patch cannot express a null inside `new`: it removes the field.
     """
     patch: JSONObject = {key: None for key in old if key not in new}
     for key, value in new.items():

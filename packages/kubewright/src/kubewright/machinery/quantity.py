@@ -2,7 +2,7 @@
 
 A `Quantity` compares and adds by its amount, whatever the suffix, and prints in the canonical form in which the API
 server writes it back: no fraction, the largest suffix that loses nothing, in the same family of suffixes as it was
-read. Amounts are exact to a billionth; what is finer is rounded away from zero.
+read. Amounts are exact to a billionth; smaller amounts are rounded away from zero.
 
 Follows k8s.io/apimachinery/pkg/api/resource.
 """
@@ -18,7 +18,7 @@ Format: TypeAlias = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
 _PATTERN: Final = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[-+]?\d*)", re.ASCII)
 _EXPONENT: Final = re.compile(r"[eE]([-+]?\d{1,9})", re.ASCII)
-_EXPONENT_LIMIT: Final = 1000  # ours: an exponent of a billion would be a number of a gigabyte
+_EXPONENT_LIMIT: Final = 1000  # this limit is ours: an exponent of a billion would be a number of a gigabyte
 _NANO: Final = 10**9
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
@@ -87,7 +87,7 @@ class Quantity:
         return _divide_up(self._nano, 10**6)
 
     def is_integer(self) -> bool:
-        """Whether it is a whole number."""
+        """Return whether it is a whole number."""
         return self._nano % _NANO == 0
 
     def __float__(self) -> float:
@@ -123,7 +123,7 @@ class Quantity:
         nano = self._nano
         if nano == 0:
             return "0"
-        # Below 1024 and with a fraction there is no binary suffix that loses nothing.
+        # Below 1024 and with a fraction, every binary suffix loses precision.
         if self._format == "BinarySI" and abs(nano) >= 1024 * _NANO and nano % _NANO == 0:
             return _binary_text(nano // _NANO)
         return _decimal_text(nano, -9, exponent_form=self._format == "DecimalExponent")

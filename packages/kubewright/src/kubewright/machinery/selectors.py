@@ -37,7 +37,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether these labels match. A missing label matches `!=`, `notin` and `!`."""
+        """Return whether these labels match. A missing label matches `!=`, `notin` and `!`."""
         value = labels.get(self.key)
         match self.operator:
             case "=" | "==" | "in":
@@ -90,10 +90,10 @@ class Selector:
 
     @classmethod
     def from_dict(cls, selector: JSONObject | None) -> Selector:
-        """Read a metav1.LabelSelector (`matchLabels`, `matchExpressions`); none selects nothing,
-        an empty one everything.
+        """Read a metav1.LabelSelector (`matchLabels`, `matchExpressions`). None selects nothing, an empty selector
+        selects everything.
 
-        Raises ValueError when an operator, key or value is not a good one.
+        Raises ValueError for an invalid operator, key or value.
         """
         if selector is None:
             return cls(nothing=True)
@@ -117,7 +117,7 @@ class Selector:
         return not self.requirements and not self.nothing
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Whether these labels match all requirements."""
+        """Return whether these labels match all requirements."""
         if self.nothing:
             return False
         given = labels or {}
@@ -164,7 +164,7 @@ class FieldSelector:
         return next((each.value for each in self.requirements if each.field == field and each.operator == "="), None)
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Whether `fields` match all requirements; a missing field is the empty string."""
+        """Return whether `fields` match all requirements; a missing field is the empty string."""
         return all((fields.get(each.field, "") == each.value) == (each.operator == "=") for each in self.requirements)
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
 """Times and durations as the API writes them.
 
 A `Time` is RFC 3339 in UTC to the second (`2026-01-31T12:00:00Z`), a `MicroTime` has six digits of fraction. In
-Python both are aware datetimes. A duration is what Go prints (`1h30m0s`, `1.5s`) and a timedelta in Python: what is
-finer than a microsecond is cut off. Every parser raises ValueError, with Go's text where the API server shows it.
+Python both are aware datetimes. A duration has Go's text format (`1h30m0s`, `1.5s`) and is a timedelta in Python,
+truncated to microseconds. Every parser raises ValueError, with Go's message if the API server shows it.
 
 Follows k8s.io/apimachinery/pkg/apis/meta/v1 (time.go, micro_time.go, duration.go) and Go's package time.
 """
@@ -24,11 +24,11 @@ _NANOSECONDS: Final = {
 
 
 Seconds: TypeAlias = float | timedelta
-"""How long: a number of seconds, or a timedelta. Every parameter for a duration accepts both."""
+"""A duration: a number of seconds, or a timedelta. Every parameter for a duration accepts both."""
 
 
 def seconds(value: Seconds) -> float:
-    """Return a duration in seconds, whichever way it was written."""
+    """Return a duration in seconds."""
     return value.total_seconds() if isinstance(value, timedelta) else value
 
 

@@ -1,8 +1,8 @@
 """YAML as Kubernetes' tools read and write it.
 
 They read a mix of YAML 1.1 and 1.2 (sigs.k8s.io/yaml): `yes`, `on` and `y` are booleans, `1e3` is a number, `0o14` and
-`014` are octal, and a date is text. `load` reads so. `dump` puts into quotes every string that they, or a reader of
-plain YAML 1.1, would take for something else; its keys are in order, and text of several lines is a block.
+`014` are octal, and a date is text. `load` follows these rules. `dump` quotes every string that these tools, or a
+YAML 1.1 parser, would read as another type. It keeps the order of keys, and writes multiline text as a block.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _READ: Final = (
     ("merge", "<<", "<"),
 )
 _OTHER: Final = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|="
-"""Dates, and numbers to the base of 60: text for Go, but not for other parsers."""
+"""Dates and base-60 numbers, which are text in Go but not in other parsers."""
 _NO_FOLDING: Final = 2**31 - 1
 _SHOWN: Final = 60
 
@@ -96,7 +96,7 @@ class _Dumper(_safe_dumper):  # type: ignore[misc]
 def _text(dumper: Any, text: str) -> Any:
     style = "|" if "\n" in text else None
     if text and dumper.resolve(yaml.ScalarNode, text, (True, False)) != f"{_TAG}str":
-        style = '"'  # where sigs.k8s.io/yaml puts double quotes, too
+        style = '"'  # sigs.k8s.io/yaml uses double quotes here, too
     return dumper.represent_scalar(f"{_TAG}str", text, style=style)
 
 

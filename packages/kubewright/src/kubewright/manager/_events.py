@@ -215,5 +215,5 @@ class EventWriter(EventRecorder):
 
 
 def _namespace_is_gone(error: KubewrightError) -> bool:
-    """Whether the Event failed because its namespace is deleted: a create can only miss the namespace."""
+    """Return whether the Event failed because its namespace is deleted: a create can only miss the namespace."""
     return isinstance(error, NotFound) or (isinstance(error, APIError) and error.namespace_is_ending)

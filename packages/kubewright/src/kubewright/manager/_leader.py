@@ -4,8 +4,8 @@ Guarantees
     Work begins after this process has won the Lease. It has stopped before another process can win it, provided that
     the clocks of both run at the same rate (the margin is a third of the lease). A lease is valid from the moment
     before its renewal was sent.
-    The times of two machines are never compared, and setting a clock has no effect: another's lease has expired when
-    it was not seen to change for its duration.
+    The times of two machines are never compared, and setting a clock has no effect: the lease of another process has
+    expired if it has not changed for its duration.
     A process that was halted and wakes up too late sends no writes (`Fence`).
     A graceful stop releases the Lease after the workers have stopped, so that the next leader does not wait.
 Not guaranteed
@@ -41,10 +41,10 @@ from kubewright.models._rbac import PolicyRule
 LEASE_RULE: Final = PolicyRule(
     api_groups=["coordination.k8s.io"], resources=["leases"], verbs=["create", "get", "update"]
 )
-"""What a candidate needs in the Lease's namespace."""
+"""The permissions of a candidate in the Lease's namespace."""
 
 _JITTER: Final = 1.2
-"""Retries are spread by 20 %, so that candidates do not ask in step."""
+"""Jitter of retries: 20 %, so that candidates do not send requests at the same time."""
 
 _READS: Final = frozenset({"GET", "HEAD"})
 

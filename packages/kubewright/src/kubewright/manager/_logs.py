@@ -70,7 +70,7 @@ class _QuietLibraries(logging.Filter):
 
 
 def _has_own_level(name: str) -> bool:
-    """Whether the program has set the level of this logger, or of a logger above it that is not the root."""
+    """Return whether the program has set the level of this logger, or of a logger above it that is not the root."""
     logger = logging.getLogger(name)
     while logger.parent is not None:
         if logger.level:

@@ -1,8 +1,8 @@
 """Reports a reconcile that blocks the event loop.
 
-While one coroutine blocks, all others wait: reconciles, watches, probes, and the renewal of the Lease. A thread asks
-the event loop for a sign of life, and looks what the loop is doing when none comes within `LIMIT`. The warning follows
-when the event loop works again, because only then the duration is known.
+While one coroutine blocks, all others wait: reconciles, watches, probes, and the renewal of the Lease. A thread
+pings the event loop, and records what the loop is doing if it does not respond within `LIMIT`. The warning is logged
+when the event loop runs again, because only then the duration is known.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kubewright._runtime.log import get_logger, is_library
 from kubewright.controllers._loop import ControlLoop
 
 LIMIT: Final = 1.0
-"""Seconds without a sign of life after which the event loop counts as blocked."""
+"""Seconds without a response after which the event loop counts as blocked."""
 _PERIOD: Final = 0.25
-"""Seconds between two questions."""
+"""Seconds between two pings."""
 
 
-class _Culprit(NamedTuple):
+class _BlockingTask(NamedTuple):
     controller: str | None
     """None for a task that is not a reconcile, such as a runnable."""
     object: str
@@ -57,7 +57,7 @@ class _Watchdog:
         self._log = get_logger("kubewright.manager")
 
     def watch(self) -> None:
-        """Ask until stopped. Runs in a thread of its own."""
+        """Ping until stopped. Runs in its own thread."""
         while not self._stopped.wait(_PERIOD):
             answered, asked = threading.Event(), time.monotonic()
             try:
@@ -84,7 +84,7 @@ class _Watchdog:
                 hint="call blocking code with `await run_blocking(function, *args)`",
             )
 
-    def _look(self) -> _Culprit | None:
+    def _look(self) -> _BlockingTask | None:
         """Return what the event loop is doing; None if it runs no task and only lacks a processor."""
         task = asyncio.current_task(self._event_loop)
         if task is None:
@@ -94,8 +94,8 @@ class _Watchdog:
         for loop in self._loops:
             attempt = loop.attempt_in(task)
             if attempt is not None:
-                return _Culprit(loop.controller.name, str(attempt.request), at)
-        return _Culprit(None, task.get_name(), at)
+                return _BlockingTask(loop.controller.name, str(attempt.request), at)
+        return _BlockingTask(None, task.get_name(), at)
 
 
 def _position(frame: FrameType | None) -> str | None:

@@ -25,7 +25,7 @@ _METACLASSES: Final = frozenset({__name__, "kubewright.models._model", "kubewrig
 
 
 def annotations_of(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The annotations in the namespace of a class that is being created; unevaluated if possible."""
+    """Return the annotations in the namespace of a class that is being created; unevaluated if possible."""
     if sys.version_info >= (3, 14):
         import annotationlib
 
@@ -42,7 +42,7 @@ def is_class_variable(annotation: Any) -> bool:
 
 
 def evaluated(cls: type, annotations: Mapping[str, Any]) -> dict[str, Any]:
-    """The types that the annotations of `cls` mean. Raises ModelError if one names something undefined.
+    """Return the types that the annotations of `cls` mean. Raises ModelError if one names something undefined.
 
     `cls` is being created: apart from metaclasses, the caller of this function is the code around its class statement.
     """
@@ -74,13 +74,13 @@ def _evaluated(cls: type, field: str, annotation: Any, names: dict[str, Any]) ->
 
 
 def class_doc(cls: type) -> str:
-    """The docstring of the class itself, not of a base class; "" if there is none."""
+    """Return the docstring of the class itself, not of a base class; "" if there is none."""
     text = vars(cls).get("__doc__")
     return inspect.cleandoc(text) if text else ""
 
 
 def field_docs(cls: type) -> dict[str, str]:
-    """The strings below the attributes of a class and of its base classes, by attribute."""
+    """Return the strings below the attributes of a class and of its base classes, by attribute."""
     docs: dict[str, str] = {}
     for each in reversed(cls.__mro__):
         docs |= _documented(each.__module__).get(each.__qualname__, {})
@@ -89,7 +89,7 @@ def field_docs(cls: type) -> dict[str, str]:
 
 @cache
 def _documented(module: str) -> dict[str, dict[str, str]]:
-    """The documented attributes of each class of a module, by the class's qualified name."""
+    """Return the documented attributes of each class of a module, by the class's qualified name."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (OSError, TypeError, KeyError):

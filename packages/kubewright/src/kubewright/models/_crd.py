@@ -13,7 +13,7 @@ from kubewright.models._schema import root_schema
 
 
 def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
-    """The CRD of one kind; `classes` are its versions.
+    """Return the CRD of one kind; `classes` are its versions.
 
     Raises ModelError if they are not versions of one kind, or if not exactly one of them is the storage version. With
     kubewright-controlplane installed, it also raises ModelError for what an API server would reject in their schemas: a

@@ -196,7 +196,7 @@ def _check_fields(name: str, namespace: dict[str, Any]) -> None:
 
 
 def _paths(served: Version) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """The JSON paths in class arguments, and what each may start with."""
+    """Return the JSON paths in class arguments, and what each may start with."""
     paths: dict[str, tuple[str, tuple[str, ...]]] = {
         f'the JSON path of column "{each.name}"': (each.json_path, (".",)) for each in served.columns
     }

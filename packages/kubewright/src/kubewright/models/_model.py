@@ -114,7 +114,9 @@ def _check(field: msgspec.structs.FieldInfo, where: str) -> None:
 
 
 def _violations(schema: JSONObject, value: Any) -> list[str]:
-    """How `value`, which is JSON, violates the type and limits of `schema`: an API server rejects such a default."""
+    """Return how `value`, which is JSON, violates the type and limits of `schema`: an API server rejects such a
+    default.
+    """
     wanted = schema.get("type")
     if wanted is not None and value.__class__ not in _JSON_TYPES[wanted]:
         return [f"must be of type {wanted}"]

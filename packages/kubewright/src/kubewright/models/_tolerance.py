@@ -49,7 +49,7 @@ def _normalized_struct(value: JSONObject, cls: type[Struct]) -> JSONObject:
 
 @cache
 def _fields(cls: type[Struct]) -> dict[str, Any]:
-    """The types of a struct's fields, by their names on the wire."""
+    """Return the types of a struct's fields, by their names on the wire."""
     hints = get_type_hints(cls, include_extras=True)
     return {wire: hints[name] for name, wire in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)}
 

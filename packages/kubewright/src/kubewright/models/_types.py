@@ -116,7 +116,8 @@ def unwrap(annotation: Any, where: str) -> Unwrapped:
 
 
 def _markers(metadata: Any, annotation: Any, where: str) -> list[Marker]:
-    """The markers that one item of `Annotated` stands for: ours, or constraints of annotated-types or msgspec.Meta.
+    """Return the markers that one item of `Annotated` stands for: ours, or constraints of annotated-types or
+    msgspec.Meta.
 
     Anything else in `Annotated` belongs to other libraries and is ignored.
     """

@@ -16,7 +16,7 @@ def plain(value: Any) -> Any:
 
 
 def from_json(wanted: type[Any], value: Any) -> Any:
-    """A decoding hook: convert a value to a type that msgspec does not know."""
+    """Return a decoding hook: convert a value to a type that msgspec does not know."""
     if wanted is MicroTime:
         return MicroTime.of(time.parse(value))
     raise NotImplementedError(f"{wanted!r} is not an API type")

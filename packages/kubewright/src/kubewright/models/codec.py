@@ -94,7 +94,7 @@ def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
 
 @cache
 def _head(cls: type[Object]) -> bytes:
-    """The start of a document; msgspec writes the kind next."""
+    """Return the start of a document; msgspec writes the kind next."""
     return b'{"apiVersion":"%s",' % cls.__api__.api_version.encode()
 
 

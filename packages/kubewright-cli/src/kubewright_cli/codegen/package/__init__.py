@@ -51,7 +51,7 @@ class Group:
 
 
 def package(crds: Iterable[JSONObject], about: Package) -> dict[str, str]:
-    """The files of the package: text by path. Raises ModelError for a document that is not a valid CRD."""
+    """Return the files of the package: text by path. Raises ModelError for a document that is not a valid CRD."""
     modules = _named(modules_of(crds))
     groups = [Group(name, f"{each.group}/{each.version}", tuple(each.kinds)) for name, each in modules.items()]
     values = {"about": about, "groups": groups, "exported": sorted(["Clientset", "Informers", *modules])}
@@ -71,7 +71,7 @@ def package(crds: Iterable[JSONObject], about: Package) -> dict[str, str]:
 
 
 def _named(modules: Mapping[str, Module]) -> dict[str, Module]:
-    """The modules by their names in the package: `fleet_v1`, or with the whole group if two begin alike."""
+    """Return the modules by their names in the package: `fleet_v1`, or with the whole group if two begin alike."""
     short = {name: names.module(module.group.partition(".")[0], module.version) for name, module in modules.items()}
     taken = list(short.values())
     return {each if taken.count(each) == 1 else name: modules[name] for name, each in short.items()}

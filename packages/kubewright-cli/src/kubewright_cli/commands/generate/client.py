@@ -73,7 +73,7 @@ def _chosen(crds: list[JSONObject], kinds: Iterable[str]) -> list[JSONObject]:
 
 
 def _name(text: str) -> str:
-    """The name on an index. The name of the import package follows from it."""
+    """Return the name on an index. The name of the import package follows from it."""
     name = re.sub(r"[-_.]+", "-", text).lower()
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise click.BadParameter(f'"{text}" is not a package name; use a name like "fleet-client"', param_hint="--name")

@@ -36,7 +36,7 @@ def crd_sources(function: F) -> F:
 def given(
     sources: Iterable[Path], names: tuple[str, ...], kubeconfig: Path | None, context: str | None
 ) -> list[JSONObject]:
-    """The CRDs in `sources`, and the CRDs `names` of the cluster. Raises UsageError if there are none."""
+    """Return the CRDs in `sources`, and the CRDs `names` of the cluster. Raises UsageError if there are none."""
     sources = list(sources)
     found = [each for source in sources for each in _read(source)]
     crds = [each for each in found if each.get("kind") == "CustomResourceDefinition"]
@@ -70,7 +70,7 @@ def _read(source: Path) -> Iterator[JSONObject]:
 
 
 def _items(document: JSONObject) -> Iterator[JSONObject]:
-    """The document, or the items of a List, as kubectl prints several objects."""
+    """Yield the document, or the items of a List, as kubectl prints several objects."""
     items = document.get("items")
     if str(document.get("kind", "")).endswith("List") and is_array(items):
         yield from filter(is_object, items)

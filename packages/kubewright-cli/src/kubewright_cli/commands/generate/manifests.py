@@ -63,5 +63,5 @@ def _sample(name: str) -> str:
 
 
 def _warnings(project: Project, crds: list[JSONObject]) -> list[str]:
-    misfits = samples.misfits(project.kinds, project.root / "config" / "samples")
-    return [*map(str, lost_fields(crds)), *map(str, misfits)]
+    invalid_samples = samples.invalid_samples(project.kinds, project.root / "config" / "samples")
+    return [*map(str, lost_fields(crds)), *map(str, invalid_samples)]

@@ -38,7 +38,7 @@ _IGNORED: Final = (".git", ".gitignore", ".DS_Store", "*.swp", "*.bak", "*.orig"
 
 
 def files(manifests: Manifests) -> dict[str, str]:
-    """The files of `dist/chart`: text by path. Raises ConfigError for an invalid version."""
+    """Return the files of `dist/chart`: text by path. Raises ConfigError for an invalid version."""
     settings = manifests.settings
     chart = {
         "Chart.yaml": f"{HEADER}\n{_chart(settings)}",

@@ -12,7 +12,7 @@ from kubewright_cli.manifests.manifests import Manifests
 
 
 def templates(manifests: Manifests) -> dict[str, str]:
-    """The templates by path."""
+    """Return the templates by path."""
     return {f"crd/{crd['metadata']['name']}.yaml": _template(crd) for crd in manifests.crds}
 
 

@@ -35,7 +35,7 @@ _SECURE: Final = "and $.Values.metrics.enabled $.Values.metrics.secure"
 
 
 def templates(manifests: Manifests) -> dict[str, str]:
-    """The templates by path."""
+    """Return the templates by path."""
     return {f"rbac/{name}.yaml": f"{HEADER}\n{text}" for name, text in _templates(manifests)}
 
 
@@ -65,7 +65,7 @@ def _templates(manifests: Manifests) -> Iterator[tuple[str, str]]:
 
 
 def _by_scope(whole: JSONObject, each: JSONObject, others: list[JSONObject]) -> str:
-    """One document for the whole cluster; or one in each namespace, and those for cluster-scoped resources."""
+    """Return one document for the whole cluster; or one in each namespace, and those for cluster-scoped resources."""
     rest = "".join(f"\n---\n{_document(other)}" for other in others)
     return (
         f"{_WATCHED}\n{{{{- if $namespaces }}}}\n{{{{- range $namespaces }}}}\n---\n{_document(each)}\n{{{{- end }}}}"

@@ -22,23 +22,23 @@ from kubewright_cli.manifests.workload import (
 
 
 def schema_text() -> str:
-    """The content of values.schema.json."""
+    """Return the content of values.schema.json."""
     return (package_files("kubewright_cli.manifests.chart") / "values.schema.json").read_text()
 
 
 def schema() -> JSONObject:
-    """The JSON schema of the values, with descriptions."""
+    """Return the JSON schema of the values, with descriptions."""
     found: JSONObject = json.loads(schema_text())
     return found
 
 
 def text(manifests: Manifests) -> str:
-    """The content of values.yaml: the default values with their descriptions."""
+    """Return the content of values.yaml: the default values with their descriptions."""
     return "\n".join(_lines(defaults(manifests), schema(), 0)).lstrip("\n") + "\n"
 
 
 def defaults(manifests: Manifests) -> JSONObject:
-    """The default values, from the settings."""
+    """Return the default values, from the settings."""
     settings = manifests.settings
     name, tag, digest = image_parts(settings.image)
     own_environment = [each for each in environment(settings) if each["name"] in settings.env]

@@ -1,4 +1,4 @@
-"""What admission plugins are, and what they share.
+"""The interface of admission plugins, and their common functions.
 
 Follows k8s.io/apiserver/pkg/admission.
 """

@@ -1,4 +1,4 @@
-"""ResourceQuota: limits the total of what a namespace holds.
+"""ResourceQuota: limits the total usage of a namespace.
 
 Usage is counted from the stored objects at each create, so it cannot drift. `status.used` follows each change.
 Supported are object counts, the requests and limits of Pods, and the requests of claims; and the scopes BestEffort,

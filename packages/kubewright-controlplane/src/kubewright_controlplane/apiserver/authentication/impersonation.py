@@ -75,7 +75,7 @@ def _impersonated_user(request: Request) -> UserInfo:
 
 
 def _with_implied_groups(wanted: UserInfo, groups: tuple[str, ...]) -> UserInfo:
-    """Return the user with the groups that every user of such a name belongs to."""
+    """Return the user with the groups that follow from the user's name."""
     groups = groups or wanted.groups
     account = split_service_account(wanted.name)
     if account is not None and not groups:

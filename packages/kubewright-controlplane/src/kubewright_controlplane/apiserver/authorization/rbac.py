@@ -1,4 +1,4 @@
-"""RBAC: which rules a user has, and what the user may do.
+"""RBAC: the rules of a user, and authorization by them.
 
 `put` and `remove` take the four kinds as they are committed; checks use the compiled rules. A change discards all
 cached decisions. After that, a repeated check of a user, namespace, verb and resource is two dictionary lookups,

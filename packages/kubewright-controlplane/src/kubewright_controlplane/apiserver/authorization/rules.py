@@ -1,4 +1,4 @@
-"""RBAC rules: what a rule allows, and whether rules cover other rules.
+"""RBAC rules: evaluation of a rule, and whether rules cover other rules.
 
 Pure: knows neither users nor bindings. Follows k8s.io/kubernetes pkg/apis/rbac/v1 (matching) and
 k8s.io/component-helpers auth/rbac/validation (coverage, to prevent escalation).

@@ -166,7 +166,7 @@ def _aggregated_resource(resource: Resource) -> JSONObject:
 
 
 def _response_kind(resource: Resource, subresource: Subresource | None) -> JSONObject:
-    """Omit from a built-in resource's kind what the document already says."""
+    """Omit the group and version of a built-in resource's kind if the document already has them."""
     kind = subresource.kind if subresource is not None else None
     if kind is not None and kind.group_version != resource.group_version:
         return {"group": kind.group, "version": kind.version, "kind": kind.kind}

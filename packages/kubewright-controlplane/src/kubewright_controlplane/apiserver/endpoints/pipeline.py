@@ -32,7 +32,7 @@ _log = get_logger(__name__)
 
 
 class Authentication(Protocol):
-    """What the pipeline needs of authentication."""
+    """The interface of authentication."""
 
     def authenticate(self, request: Request) -> UserInfo: ...
 

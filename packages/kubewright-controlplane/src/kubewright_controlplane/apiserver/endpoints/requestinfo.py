@@ -28,7 +28,7 @@ class RequestInfo:
     name: str = ""
     subresource: str = ""
     rest: str = ""
-    """What follows the subresource: the path to proxy to."""
+    """The path after the subresource, to proxy to."""
 
 
 def parse(method: str, target: str) -> RequestInfo:

@@ -1,3 +1,3 @@
-"""The built-in kinds: what each does beyond its schema. Each API group has a module or folder, named after its Go
+"""The built-in kinds: the behavior of each beyond its schema. Each API group has a module or folder, named after its Go
 package.
 """

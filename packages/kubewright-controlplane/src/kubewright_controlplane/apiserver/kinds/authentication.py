@@ -1,4 +1,4 @@
-"""Strategies of authentication.k8s.io: reviews of who a user is. They are never stored.
+"""Strategies of authentication.k8s.io: reviews of a user's identity. They are never stored.
 
 Follows k8s.io/kubernetes pkg/registry/authentication.
 """

@@ -1,4 +1,4 @@
-"""Strategies of authorization.k8s.io: reviews of what a user may do. They are never stored.
+"""Strategies of authorization.k8s.io: reviews of a user's permissions. They are never stored.
 
 Follows k8s.io/kubernetes pkg/registry/authorization and pkg/apis/authorization/validation.
 """
@@ -103,7 +103,7 @@ class LocalAccessReview(AccessReview):
 
 @dataclass(frozen=True, kw_only=True)
 class SelfRulesReview(Action):
-    """SelfSubjectRulesReview: what the sender may do in a namespace."""
+    """SelfSubjectRulesReview: the permissions of the sender in a namespace."""
 
     rbac: RBAC
 

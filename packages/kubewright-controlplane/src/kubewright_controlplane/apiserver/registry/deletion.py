@@ -1,4 +1,4 @@
-"""What a delete does to an object: mark it, keep it for its finalizers and grace period, or remove it.
+"""The effect of a delete on an object: mark it, keep it for its finalizers and grace period, or remove it.
 
 Follows apiserver's registry/rest/delete.go and the garbage collection finalizers of generic/registry/store.go.
 """

@@ -1,4 +1,4 @@
-"""Object metadata: what the server sets, what may change, what is valid.
+"""Object metadata: values that the server sets, allowed changes, and validation.
 
 Follows k8s.io/apimachinery/pkg/api/validation/objectmeta.go and apiserver's registry/rest.
 """

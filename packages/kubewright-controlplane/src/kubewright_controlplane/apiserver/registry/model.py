@@ -1,4 +1,4 @@
-"""What the server serves: resources, the strategies of their kinds, their subresources, and a write on its way.
+"""The model of the server: resources, the strategies of their kinds, subresources, and a write in progress.
 
 A `Resource` is the same thing for a built-in kind and for a custom one. Only the source of its facts differs: the
 catalog, or a CustomResourceDefinition. A `Strategy` is what a kind does beyond its schema. A `Subresource` is what
@@ -26,7 +26,7 @@ from kubewright_controlplane.schema.ownership.fieldset import FieldSet
 from kubewright_controlplane.schema.structural.schema import Schema
 
 ALL_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-"""In the order in which discovery lists the verbs of custom resources."""
+"""Verbs, in the order in which discovery lists them for custom resources."""
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -70,7 +70,7 @@ class Attributes:
 
 
 class Admission(Protocol):
-    """What the registry needs of admission. Both methods are synchronous and raise an APIError to reject a write."""
+    """The interface of admission. Both methods are synchronous and raise an APIError to reject a write."""
 
     def admit(self, attributes: Attributes) -> None:
         """Let the plugins change `attributes.object`."""
@@ -139,7 +139,7 @@ class Connection(Subresource):
 
 
 class Strategy:
-    """What a kind does beyond its schema. Subclasses override what differs from a plain custom resource.
+    """The behavior of a kind beyond its schema. Subclasses override what differs from a plain custom resource.
 
     Each API group has a module `kinds/<group>.py`, named after its Go package (`core`, `apps`, `rbac`). It holds the
     strategies of its kinds and a function `strategies(server: ServerParts) -> Mapping[str, Strategy]`, by plural.
@@ -176,14 +176,16 @@ class Strategy:
 
     @property
     def action(self) -> Action | None:
-        """What a create does, for kinds that are never stored (reviews). None for all others."""
+        """The action of a create, for kinds that are never stored (reviews). None for all others."""
         return None
 
     def default(self, obj: JSONObject) -> None:
         """Set defaults that the schema cannot express. Called after the schema's, on each write; must be idempotent."""
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
-        """Normalize before validation: drop what a user may not set, allocate what the server assigns."""
+        """Normalize before validation: drop fields that a user may not set, and allocate values that the server
+        assigns.
+        """
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
         """Normalize an update. `status` and `metadata` are already final."""
@@ -224,7 +226,7 @@ class Strategy:
         return False
 
     def name_faults(self, name: str) -> list[str]:
-        """Return what is wrong with a name of this kind."""
+        """Return the faults of a name of this kind."""
         return names.dns1123_subdomain(name)
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
@@ -234,7 +236,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How one served version of a kind relates to the stored version. The fields are those of `Resource`.
+    """The conversion between a served version of a kind and the stored version. The fields are those of `Resource`.
 
     The module of a group with several served forms of one kind lists them in `CONVERSIONS`, by version and plural.
     """
@@ -247,7 +249,7 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Printer:
-    """How `kubectl get` shows a kind: its columns, and the row of an object."""
+    """The output of `kubectl get` for a kind: its columns, and the row of an object."""
 
     columns: tuple[Column, ...]
     cells: Cells

@@ -32,7 +32,7 @@ class WriteOptions:
 
 @dataclass(slots=True)
 class WriteCall:
-    """One write: its options, and what the server notices about it that is not a failure."""
+    """One write: its options, and the warnings about it."""
 
     options: WriteOptions = field(default_factory=WriteOptions)
     warnings: list[str] = field(default_factory=list[str])

@@ -298,7 +298,7 @@ class Registry:
         if "deletionTimestamp" not in metadata or is_kept(resource, new):
             return WriteResult(resource, self.commit(new), new)
         self.remove(new)
-        metadata["resourceVersion"] = target.old["metadata"]["resourceVersion"]  # what a real API server answers
+        metadata["resourceVersion"] = target.old["metadata"]["resourceVersion"]  # the answer of a real API server
         return WriteResult(resource, self._entry(new), new, removed=True)
 
     def _fault_kind(self, target: Target) -> GroupVersionKind:

@@ -30,7 +30,7 @@ _SHORTEST_WATCH_SECONDS = 1800.0
 
 
 class FrameEncoder(Protocol):
-    """How a watch encodes its events. Encodings with an equal `key` produce equal frames, which watches share."""
+    """The encoding of a watch's events. Encodings with an equal `key` produce equal frames, which watches share."""
 
     @property
     def key(self) -> Hashable: ...

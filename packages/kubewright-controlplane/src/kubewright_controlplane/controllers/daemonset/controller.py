@@ -17,7 +17,7 @@ from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.daemonset import placing
 from kubewright_controlplane.controllers.daemonset.rollout import Plan
-from kubewright_controlplane.controllers.history import REVISION_HASH, History, Past, Snapshot, hash_of
+from kubewright_controlplane.controllers.history import REVISION_HASH, History, Revisions, Snapshot, hash_of
 from kubewright_controlplane.controllers.podcontrol import create_pods, delete_pods
 
 
@@ -32,23 +32,23 @@ class DaemonSetReconciler:
     @ignore_ending_namespace
     async def reconcile(self, ctx: Context[DaemonSet]) -> Result | None:
         daemon_set = ctx.object
-        past = await self._history.of(ctx, _snapshot(daemon_set))
+        revisions = await self._history.of(ctx, _snapshot(daemon_set))
         children = await self._claims.of(ctx, Pod, daemon_set.spec.selector)
         by_node: dict[str, list[Pod]] = {}
         for pod in children:
             by_node.setdefault(placing.node_of(pod), []).append(pod)
-        plan = Plan(daemon_set, list(await ctx.list(Node)), hash_of(past.newest), self._clock.now())
+        plan = Plan(daemon_set, list(await ctx.list(Node)), hash_of(revisions.newest), self._clock.now())
         step = plan.next(by_node)
         try:
             await delete_pods(ctx, step.delete)
-            hashed = hash_of(past.newest)
+            hashed = hash_of(revisions.newest)
             await create_pods(ctx, [placing.build_pod(daemon_set, hashed, node) for node in step.create])
         finally:
-            await ctx.update_status(_status(daemon_set, plan, by_node, past))
+            await ctx.update_status(_status(daemon_set, plan, by_node, revisions))
         if not step.create and not step.delete:
             live = {pod.metadata.labels.get(REVISION_HASH, "") for pod in children}
-            kept = {each.metadata.name for each in past.revisions if hash_of(each) in live}
-            await self._history.forget(ctx, past, kept, daemon_set.spec.revision_history_limit)
+            kept = {each.metadata.name for each in revisions.revisions if hash_of(each) in live}
+            await self._history.forget(ctx, revisions, kept, daemon_set.spec.revision_history_limit)
         return self._until_available(daemon_set, children)
 
     def _until_available(self, daemon_set: DaemonSet, children: Sequence[Pod]) -> Result | None:
@@ -67,7 +67,9 @@ def _snapshot(daemon_set: DaemonSet) -> Snapshot:
     )
 
 
-def _status(daemon_set: DaemonSet, plan: Plan, by_node: Mapping[str, Sequence[Pod]], past: Past) -> DaemonSetStatus:
+def _status(
+    daemon_set: DaemonSet, plan: Plan, by_node: Mapping[str, Sequence[Pod]], revisions: Revisions
+) -> DaemonSetStatus:
     """Return the counts of nodes, by the oldest Pod on each."""
     oldest = {
         node: min(present, key=lambda pod: str(pod.metadata.creation_timestamp)) for node, present in by_node.items()
@@ -84,7 +86,7 @@ def _status(daemon_set: DaemonSet, plan: Plan, by_node: Mapping[str, Sequence[Po
         updated_number_scheduled=sum(plan.is_new(pod) for pod in placed) or None,
         number_available=available or None,
         number_unavailable=(len(wanted) - available) or None,
-        collision_count=past.collisions or None,
+        collision_count=revisions.collisions or None,
         conditions=daemon_set.status.conditions,
     )
 

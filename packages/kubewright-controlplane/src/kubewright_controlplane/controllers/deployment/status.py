@@ -171,7 +171,7 @@ def _set(status: DeploymentStatus, condition: DeploymentCondition, now: datetime
     """Set a condition. Its transition time changes with its status, its update time with any of its fields."""
     before = _condition(status, condition.type)
     moves = condition.reason == "ReplicaSetUpdated"  # this condition reports progress
-    if before is not None and not moves and _says_the_same(before, condition):
+    if before is not None and not moves and _is_same_condition(before, condition):
         return
     same_status = before is not None and before.status == condition.status
     condition.last_update_time = now
@@ -183,5 +183,5 @@ def _set(status: DeploymentStatus, condition: DeploymentCondition, now: datetime
         status.conditions[index] = condition
 
 
-def _says_the_same(a: DeploymentCondition, b: DeploymentCondition) -> bool:
+def _is_same_condition(a: DeploymentCondition, b: DeploymentCondition) -> bool:
     return (a.status, a.reason, a.message) == (b.status, b.reason, b.message)

@@ -34,13 +34,13 @@ _RECHECK: Final = timedelta(seconds=1)
 """The pause before an object is checked again whose owner no watch has seen yet."""
 
 
-class Standing(Enum):
+class OwnerState(Enum):
     """The state of an owner."""
 
-    SOLID = auto()
-    """It exists."""
+    EXISTS = auto()
+    """The owner exists."""
     WAITING = auto()
-    """It is being deleted in the foreground, after its dependents."""
+    """The owner is being deleted in the foreground, after its dependents."""
     ABSENT = auto()
     INVALID = auto()
     """A cluster-scoped object can't be owned by a namespaced one, so the owner is unknown."""
@@ -79,7 +79,7 @@ class Collector:
         if node.deleting:
             await self._finish(node)
         elif node.owners:
-            await self._judge(node)
+            await self._check_owners(node)
 
     async def _finish(self, node: Node) -> None:
         """Continue a deletion that waits for this collector's finalizers."""
@@ -95,55 +95,54 @@ class Collector:
                 if not dependent.deleting:
                     self.ask(dependent)
 
-    async def _judge(self, node: Node) -> None:
+    async def _check_owners(self, node: Node) -> None:
         """Delete an object without owners, or remove owners that no longer exist if another one does."""
-        if all(self._seen(node, owner) is Standing.SOLID for owner in node.owners):
+        if all(self._observed_state(node, owner) is OwnerState.EXISTS for owner in node.owners):
             return
         live = await self._live(node)
         if live is None or not live.metadata.owner_references:
             return
         owners = live.metadata.owner_references
-        standings = {owner.uid: await self._standing(node, owner) for owner in owners}
-        if Standing.INVALID in standings.values():
+        states = {owner.uid: await self._state_of(node, owner) for owner in owners}
+        if OwnerState.INVALID in states.values():
             return
-        gone = {uid for uid, standing in standings.items() if standing is not Standing.SOLID}
-        if len(gone) == len(standings):
-            await self._delete(node, live, waiting=Standing.WAITING in standings.values())
+        gone = {uid for uid, state in states.items() if state is not OwnerState.EXISTS}
+        if len(gone) == len(states):
+            await self._delete(node, live, waiting=OwnerState.WAITING in states.values())
         elif gone:
             await self._disown(node, gone)
-        elif any(self._seen(node, owner) is None for owner in owners):
-            self._queue.add(
-                Request(None, node.uid), after=_RECHECK
-            )  # its deletion would not be observed before its kind is watched
+        elif any(self._observed_state(node, owner) is None for owner in owners):
+            # the owner's deletion would not be observed before its kind is watched
+            self._queue.add(Request(None, node.uid), after=_RECHECK)
 
-    def _seen(self, node: Node, owner: OwnerReference) -> Standing | None:
-        """Return the state of an owner in the graph; None if the API server has to be asked."""
+    def _observed_state(self, node: Node, owner: OwnerReference) -> OwnerState | None:
+        """Return the state of an owner in the graph; None if only the API server knows it."""
         seen = self._graph.get(owner.uid)
         if seen is None:
             return None
         if seen.kind is None:
-            return Standing.ABSENT if seen.gone else None
+            return OwnerState.ABSENT if seen.gone else None
         named = (seen.kind.__api__.kind, seen.key.name) == (owner.kind, owner.name)
         if not named or seen.key.namespace not in (None, node.key.namespace):
             return None  # a reference identifies an object by UID, kind, name and its own namespace: all must match
-        return Standing.WAITING if seen.waits_for_dependents else Standing.SOLID
+        return OwnerState.WAITING if seen.waits_for_dependents else OwnerState.EXISTS
 
-    async def _standing(self, node: Node, owner: OwnerReference) -> Standing:
-        seen = self._seen(node, owner)
+    async def _state_of(self, node: Node, owner: OwnerReference) -> OwnerState:
+        seen = self._observed_state(node, owner)
         if seen is not None:
             return seen
         kind = PartialObjectMetadata.of(await self._mapper.kind(owner.api_version, owner.kind))
         if kind.__api__.namespaced and node.key.namespace is None:
-            return Standing.INVALID
+            return OwnerState.INVALID
         namespace = node.key.namespace if kind.__api__.namespaced else None
         try:
             found = await self._client.get(kind, owner.name, namespace=namespace)
         except NotFound:
-            return Standing.ABSENT
+            return OwnerState.ABSENT
         if found.metadata.uid != owner.uid:
-            return Standing.ABSENT
+            return OwnerState.ABSENT
         going = found.metadata.deletion_timestamp is not None and FOREGROUND in found.metadata.finalizers
-        return Standing.WAITING if going else Standing.SOLID
+        return OwnerState.WAITING if going else OwnerState.EXISTS
 
     async def _delete(self, node: Node, live: PartialObjectMetadata, *, waiting: bool) -> None:
         propagation: Propagation = "Background"

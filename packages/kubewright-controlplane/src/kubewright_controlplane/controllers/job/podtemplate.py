@@ -33,12 +33,12 @@ def _indexed(spec: PodSpec, hostname: str) -> PodSpec:
     return msgspec.structs.replace(
         spec,
         hostname=hostname,
-        containers=[_told(each) for each in spec.containers],
-        init_containers=[_told(each) for each in spec.init_containers],
+        containers=[_with_index(each) for each in spec.containers],
+        init_containers=[_with_index(each) for each in spec.init_containers],
     )
 
 
-def _told(container: Container) -> Container:
+def _with_index(container: Container) -> Container:
     if any(each.name == _ENV.name for each in container.env):
         return container
     return msgspec.structs.replace(container, env=[*container.env, _ENV])

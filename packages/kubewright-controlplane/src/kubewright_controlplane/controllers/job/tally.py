@@ -84,7 +84,7 @@ class Tally:
         )
 
     def wanted(self, job: Job) -> int:
-        """The number of Pods that should be active."""
+        """Return the number of Pods that should be active."""
         parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
         if job.spec.suspend:
             return 0

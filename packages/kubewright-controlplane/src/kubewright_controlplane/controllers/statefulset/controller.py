@@ -1,6 +1,7 @@
 """The reconciler of StatefulSets.
 
-Follows kubernetes/pkg/controller/statefulset and https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/.
+Follows kubernetes/pkg/controller/statefulset and
+https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
-from kubewright_controlplane.controllers.history import REVISION_HASH, History, Past, Snapshot, template_of
+from kubewright_controlplane.controllers.history import REVISION_HASH, History, Revisions, Snapshot, template_of
 from kubewright_controlplane.controllers.podcontrol import create_pods, delete_pods
 from kubewright_controlplane.controllers.statefulset import identity, retention
 from kubewright_controlplane.controllers.statefulset.plan import Members, Plan, Step, is_available, partition_of
@@ -96,7 +97,7 @@ def _status(
     children: Sequence[Pod],
     staying: Sequence[Pod],
     current: ControllerRevision,
-    past: Past,
+    past: Revisions,
     now: datetime,
 ) -> StatefulSetStatus:
     """Return the status. An update is complete when all Pods have the newest revision and are ready."""

@@ -46,7 +46,7 @@ def fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
         and (volume.spec.volume_mode or "Filesystem") == (claim.spec.volume_mode or "Filesystem")
         and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
         and (selector is None or compiled(selector).matches(volume.metadata.labels))
-        and capacity_of(volume) >= asked_of(claim)
+        and capacity_of(volume) >= requested_by(claim)
     )
 
 
@@ -54,7 +54,7 @@ def capacity_of(volume: PersistentVolume) -> Quantity:
     return Quantity.of(volume.spec.capacity.get(_STORAGE, "0"))
 
 
-def asked_of(claim: PersistentVolumeClaim) -> Quantity:
+def requested_by(claim: PersistentVolumeClaim) -> Quantity:
     requests = claim.spec.resources.requests if claim.spec.resources else {}
     return Quantity.of(requests.get(_STORAGE, "0"))
 

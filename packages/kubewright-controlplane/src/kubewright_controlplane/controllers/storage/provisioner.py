@@ -43,7 +43,7 @@ async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
         return
     if claim.metadata.annotations.get(binding.PROVISIONER) == NAME and not claim.spec.volume_name:
         await _provision(ctx, storage_class)
-    elif binding.is_bound(claim) and _has(claim) < binding.asked_of(claim):
+    elif binding.is_bound(claim) and _has(claim) < binding.requested_by(claim):
         await _grow(ctx)
 
 
@@ -54,7 +54,7 @@ async def _provision(ctx: Context[PersistentVolumeClaim], storage_class: Storage
     volume = PersistentVolume(
         metadata=ObjectMeta(name=name, annotations={binding.PROVISIONED_BY: NAME}),
         spec=PersistentVolumeSpec(
-            capacity={"storage": str(binding.asked_of(claim))},
+            capacity={"storage": str(binding.requested_by(claim))},
             access_modes=list(claim.spec.access_modes),
             volume_mode=claim.spec.volume_mode,
             claim_ref=reference_to(claim),
@@ -74,8 +74,8 @@ async def _provision(ctx: Context[PersistentVolumeClaim], storage_class: Storage
 async def _grow(ctx: Context[PersistentVolumeClaim]) -> None:
     claim = ctx.object
     volume = await ctx.get(PersistentVolume, claim.spec.volume_name or "")
-    size = {"storage": str(binding.asked_of(claim))}
-    if binding.capacity_of(volume) < binding.asked_of(claim):
+    size = {"storage": str(binding.requested_by(claim))}
+    if binding.capacity_of(volume) < binding.requested_by(claim):
         await ctx.patch(volume, MergePatch({"spec": {"capacity": size}}))
     await ctx.update_status(msgspec.structs.replace(claim.status, capacity=size))
     ctx.events.normal(claim, "FileSystemResizeSuccessful", "Resized the volume", action="Resizing")

@@ -5,7 +5,7 @@ existence    objects that one side creates and another deletes
 difference   what changed between two versions of an object, and who owns it
 """
 
+from kubewright.controllers._hotloop.detector import FrequentObject as FrequentObject
 from kubewright.controllers._hotloop.detector import HotLoop as HotLoop
 from kubewright.controllers._hotloop.detector import HotLoops as HotLoops
 from kubewright.controllers._hotloop.detector import Shape as Shape
-from kubewright.controllers._hotloop.detector import Suspect as Suspect

@@ -2,21 +2,20 @@
 
 Two patterns are distinguished from normal work:
 
-A fight. This controller writes a value, another puts back what was there, and the controller writes the same value
-again: the same field, the same value, `FIGHTS` times in a row within `WINDOW`. The other is found in managedFields.
+A fight: this controller writes a value, another client restores the old value, and the controller writes the same value
+again, `FIGHTS` times in a row within `WINDOW`. The other client is identified by managedFields.
 
-A loop of its own. A reconcile writes an object that was written just before, the event of that write is all that asks
-for the next reconcile, and that writes it again: `FLIPS` times in a row where the values recur, `MOVES` times where
-they are new each time (a time, a counter).
+A self-triggered loop: a reconcile writes an object, only the event of that write triggers the next reconcile, and that
+reconcile writes the object again. It is reported after `FLIPS` writes in a row if the values recur, or after `MOVES`
+writes if the values are new each time (a time, a counter).
 
-Not taken for either: a status that follows other objects (its values differ from one write to the next, and others'
-events ask for the reconciles); work in steps that makes, deletes or first writes an object in each; a value that is
-renewed at intervals. An object that one side deletes and the other creates again is
-found by `kubewright.controllers._hotloop.existence`.
+Not reported: a status that follows other objects (its values change, and events of other objects trigger the
+reconciles), work in steps that create, delete or first write an object, and a value that is renewed at intervals.
+`kubewright.controllers._hotloop.existence` finds objects that one client deletes and another creates again.
 Not found: a loop among more than `_RECENT` objects at a time.
 
-What it costs: a count for each write. Versions are compared only of objects that were written `_SUSPICIOUS` times
-lately, and of those that showed no sign of it only a few in every `_RESPITE`.
+The cost is a counter for each write. Versions are compared only for objects with `_SUSPICIOUS` recent writes. Of those
+without a sign of a loop, only a few are compared in every `_RESPITE`.
 """
 
 from __future__ import annotations
@@ -39,24 +38,24 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import Object, codec
 
 FIGHTS: Final = 4
-"""Values put back and written again, in a row."""
+"""Number of restored and rewritten values in a row."""
 FLIPS: Final = 6
-"""Writes in a row that only the write before asked for, with values that were there before."""
+"""Number of self-triggered writes in a row whose values recur."""
 MOVES: Final = 30
-"""The same with values that are new each time."""
+"""Number of self-triggered writes in a row whose values are new."""
 WINDOW: Final = timedelta(minutes=10)
 """The longest time between two such writes."""
 
 _SUSPICIOUS: Final = 3
 _RESPITE: Final = 20
 _RECENT: Final = 1024
-"""Objects whose writes are counted."""
+"""The maximum number of objects whose writes are counted."""
 _OWN: Final = 512
-"""Versions that are known to be this controller's."""
+"""The number of remembered resource versions that this controller wrote."""
 _REPORTED_AGAIN: Final = 3600.0
 """Seconds after which a loop that continues is reported again."""
 _SHOWN: Final = 80
-"""Characters of a value."""
+"""The maximum number of characters of a value in a message."""
 
 
 class Shape(Enum):
@@ -70,21 +69,21 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HotLoop:
-    """What keeps changing."""
+    """A hot loop: the field or object that keeps changing."""
 
     shape: Shape
     object: str
     """`Deployment default/web`."""
     field: str = ""
-    """`spec.replicas`; empty where it is the object itself."""
+    """`spec.replicas`; empty for the object itself."""
     values: tuple[str, str] = ("", "")
-    """The last two values of it, as JSON: what was found, and what this controller made of it."""
+    """The last two values as JSON: before and after the write of this controller."""
     managers: tuple[str, ...] = ()
-    """Who else owned the field before this controller's last write; empty when it is a loop of its own."""
+    """The other owners of the field before this controller's last write; empty for a self-triggered loop."""
 
 
 class _Write:
-    """One write that was looked at."""
+    """One write that was compared."""
 
     __slots__ = ("at", "attempt", "changes", "document", "uid", "version")
 
@@ -97,8 +96,8 @@ class _Write:
         self.changes = difference(before, self.document)
 
 
-class Suspect:
-    """An object that is written often."""
+class FrequentObject:
+    """An object that is written frequently, and its recent writes."""
 
     __slots__ = ("fights", "flips", "key", "last", "moves", "seen")
 
@@ -113,8 +112,8 @@ class Suspect:
         """Values that this controller wrote."""
 
     @property
-    def is_at_stake(self) -> bool:
-        """The next write may be the one that is reported, so managedFields are needed."""
+    def needs_managers(self) -> bool:
+        """Whether the next write may be reported, so that its managedFields are needed."""
         return self.fights == FIGHTS - 1
 
     @property
@@ -123,7 +122,7 @@ class Suspect:
 
 
 class HotLoops:
-    """What one controller writes, and whether it comes back."""
+    """Finds the hot loops of one controller."""
 
     def __init__(self, clock: Clock, report: Callable[[HotLoop, bool], None]) -> None:
         """`report` is called for each loop that is found, and again while it continues; its second argument is
@@ -133,32 +132,32 @@ class HotLoops:
         self._report = report
         self._counts: dict[str, int] = {}
         self._older: dict[str, int] = {}
-        self._suspects: dict[str, Suspect] = {}
+        self._frequent: dict[str, FrequentObject] = {}
         self._own: deque[int] = deque(maxlen=_OWN)
-        self._told: dict[tuple[str, str], float] = {}
+        self._reported_at: dict[tuple[str, str], float] = {}
         self._existence = Existence(clock)
 
     def written(self, obj: Object) -> None:
-        """An object was written by this controller, and is `obj` now."""
+        """Note that this controller wrote an object, which is now `obj`."""
         if self._existence.written(obj):
             key = ObjectKey(obj.metadata.namespace or None, obj.metadata.name)
             self._report_existence(Shape.DELETED, obj.__api__.kind, key)
 
     def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> None:
-        """The object was deleted by this controller."""
+        """Note that this controller deleted the object."""
         if self._existence.deleted(kind, key, uid):
             self._report_existence(Shape.CREATED, kind.__api__.kind, key)
 
     def _report_existence(self, shape: Shape, kind: str, key: ObjectKey) -> None:
         loop = HotLoop(shape, f"{kind} {key}")
-        self._report(loop, self._is_news(loop.object, ""))
+        self._report(loop, self._is_new(loop.object, ""))
 
-    def suspect(self, path: str) -> Suspect | None:
-        """The object at `path`, when its state before the next write is wanted."""
-        return self._suspects.get(path)
+    def frequent(self, path: str) -> FrequentObject | None:
+        """Return the object at `path` if its state before the next write is needed."""
+        return self._frequent.get(path)
 
     def wrote(self, path: str, obj: Object, attempt: Attempt | None) -> None:
-        """The object at `path` was written, and is `obj` now."""
+        """Note that the object at `path` was written and is now `obj`."""
         self._own.append(int(obj.metadata.resource_version or 0))
         count = self._counts.get(path)
         if count is None:
@@ -169,50 +168,50 @@ class HotLoops:
                 self._forget()
         self._counts[path] = count + 1
         if count + 1 == _SUSPICIOUS:
-            self._suspects[path] = Suspect(ObjectKey(obj.metadata.namespace or None, obj.metadata.name))
+            self._frequent[path] = FrequentObject(ObjectKey(obj.metadata.namespace or None, obj.metadata.name))
 
     def compare(self, path: str, before: JSONObject, obj: Object, attempt: Attempt | None) -> None:
-        """Look at what the write of a suspect changed. `before` is its document until then."""
-        suspect = self._suspects.get(path)
-        if suspect is None:
+        """Compare a frequently written object with `before`, its document before the write."""
+        frequent = self._frequent.get(path)
+        if frequent is None:
             return
         write = _Write(self._clock.monotonic(), attempt, obj, before)
         if not write.changes:
             return
-        last, suspect.last = suspect.last, write
+        last, frequent.last = frequent.last, write
         if last is None:
             return
         if last.uid != write.uid or write.at - last.at > WINDOW.total_seconds():
-            suspect.clear()
+            frequent.clear()
             return
-        field = self._undone(suspect, last, write) or self._own_doing(suspect, last, write, before)
+        field = self._undone(frequent, last, write) or self._changed_again(frequent, last, write, before)
         if field is None:
-            self._clear_suspicion(path)
-        elif suspect.is_found:
-            self._tell(path, obj, field, write, before, fight=suspect.fights >= FIGHTS)
+            self._stop_comparing(path)
+        elif frequent.is_found:
+            self._report_field(path, obj, field, write, before, fight=frequent.fights >= FIGHTS)
 
-    def _undone(self, suspect: Suspect, last: _Write, write: _Write) -> Path | None:
-        """A field that was set to the same value as by the write before: another client had changed it back."""
+    def _undone(self, frequent: FrequentObject, last: _Write, write: _Write) -> Path | None:
+        """Return a field that this write sets to the same value as the previous write: another client restored it."""
         for path, (_, value) in write.changes.items():
             if path in last.changes and last.changes[path][1] == value:
-                suspect.fights += 1
+                frequent.fights += 1
                 return path
-        suspect.fights = 0
+        frequent.fights = 0
         return None
 
-    def _own_doing(self, suspect: Suspect, last: _Write, write: _Write, before: JSONObject) -> Path | None:
-        """A field that is changed again, and nothing else has happened since it was changed before."""
+    def _changed_again(self, frequent: FrequentObject, last: _Write, write: _Write, before: JSONObject) -> Path | None:
+        """Return a field that is changed again, with no other event since its previous change."""
         field = next((path for path in write.changes if path in last.changes), None)
         undisturbed = before.get("metadata", {}).get("resourceVersion") == last.version
         if field is None or not undisturbed or not self._caused_by_itself(write) or not self._caused_by_itself(last):
             return None
         value = (field, msgspec.json.encode(write.changes[field][1]))
-        if value in suspect.seen:
-            suspect.flips += 1
+        if value in frequent.seen:
+            frequent.flips += 1
         else:
-            suspect.flips = 0
-            suspect.seen.add(value)
-        suspect.moves += 1
+            frequent.flips = 0
+            frequent.seen.add(value)
+        frequent.moves += 1
         return field
 
     def _caused_by_itself(self, write: _Write) -> bool:
@@ -221,13 +220,15 @@ class HotLoops:
             return False
         return all(version in self._own for _, _, _, version in attempt.causes)
 
-    def _clear_suspicion(self, path: str) -> None:
-        del self._suspects[path]
+    def _stop_comparing(self, path: str) -> None:
+        del self._frequent[path]
         self._counts[path] = _SUSPICIOUS - _RESPITE
 
-    def _tell(self, path: str, obj: Object, field: Path, write: _Write, before: JSONObject, *, fight: bool) -> None:
-        key = self._suspects[path].key
-        self._clear_suspicion(path)
+    def _report_field(
+        self, path: str, obj: Object, field: Path, write: _Write, before: JSONObject, *, fight: bool
+    ) -> None:
+        key = self._frequent[path].key
+        self._stop_comparing(path)
         name = shown(field)
         found, made = write.changes[field]
         hidden = obj.kind == "Secret"
@@ -238,21 +239,21 @@ class HotLoops:
             values=("(secret)", "(secret)") if hidden else (_shown(found), _shown(made)),
             managers=tuple(managers_of(before, field)) if fight else (),
         )
-        self._report(loop, self._is_news(path, name))
+        self._report(loop, self._is_new(path, name))
 
-    def _is_news(self, what: str, field: str) -> bool:
-        now, known = self._clock.monotonic(), self._told.get((what, field))
+    def _is_new(self, what: str, field: str) -> bool:
+        now, known = self._clock.monotonic(), self._reported_at.get((what, field))
         if known is not None and now - known <= _REPORTED_AGAIN:
             return False
-        if len(self._told) >= _RECENT:
-            self._told.clear()
-        self._told[what, field] = now
+        if len(self._reported_at) >= _RECENT:
+            self._reported_at.clear()
+        self._reported_at[what, field] = now
         return True
 
     def _forget(self) -> None:
-        """Of objects that were not written since the last time this happened."""
+        """Forget objects that were not written since the last call."""
         self._older, self._counts = self._counts, {}
-        self._suspects = {path: each for path, each in self._suspects.items() if path in self._older}
+        self._frequent = {path: each for path, each in self._frequent.items() if path in self._older}
 
 
 def _shown(value: Any) -> str:

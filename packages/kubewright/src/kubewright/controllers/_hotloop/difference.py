@@ -1,4 +1,4 @@
-"""What is different between two versions of an object, and who owns a field of it."""
+"""The difference between two versions of an object, and the owners of a field."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import msgspec
 from kubewright.machinery.json import JSONObject, equal, is_array, is_object
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Keys of objects and places in lists, from the top of a document to a field."""
+"""Keys and list indexes from the root of a document to a field."""
 
 _OF_THE_SERVER: Final = frozenset({"managedFields", "resourceVersion", "generation"})
-"""Of metadata: they change with every change."""
+"""Fields of metadata that change with every write."""
 
 _ABSENT: Final = None
 
 
 def difference(before: JSONObject, after: JSONObject) -> dict[Path, tuple[Any, Any]]:
-    """Each field that is not the same, with its value in `before` and in `after`; None where it is absent.
+    """Return each changed field with its value in `before` and in `after`; None for an absent field.
 
-    What the server counts changes with is left out. Lists of different lengths differ as a whole.
+    Fields that change with every write are ignored. Lists of different lengths differ as a whole.
     """
     return {path: values for path, *values in _differences((), before, after)}  # type: ignore[misc]
 
@@ -40,7 +40,7 @@ def _differences(path: Path, before: Any, after: Any) -> Iterator[tuple[Path, An
 
 
 def shown(path: Path) -> str:
-    """As people write it: `spec.template.spec.containers[0].image`."""
+    """Return a path as text: `spec.template.spec.containers[0].image`."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -48,7 +48,7 @@ def shown(path: Path) -> str:
 
 
 def managers_of(document: JSONObject, path: Path) -> list[str]:
-    """The field managers that own the field at `path`, by the document's managedFields.
+    """Return the field managers that own the field at `path`, by the document's managedFields.
 
     Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
     """
@@ -67,14 +67,14 @@ def _owns(owned: JSONObject, live: Any, path: Path) -> bool:
             below = owned.get(f"f:{step}")
         if below is None:
             return False
-        if not below:  # a field that is owned as a whole, and what is in it
+        if not below:  # a field that is owned as a whole, including its content
             return True
         owned = cast("JSONObject", below)
     return True
 
 
 def _names(name: str, item: object) -> bool:
-    """Whether the key of a FieldsV1 tree names this item of a list."""
+    """Return whether the key of a FieldsV1 tree names this item of a list."""
     if name.startswith("k:"):
         keys: JSONObject = msgspec.json.decode(name[2:])
         return is_object(item) and all(item.get(key) == value for key, value in keys.items())

@@ -1,4 +1,4 @@
-"""Pods: what the server adds, and what may change.
+"""Pods: values that the server sets, and allowed changes.
 
 Follows k8s.io/kubernetes pkg/registry/core/pod/strategy.go and pkg/apis/core/validation.
 """
