@@ -139,7 +139,7 @@ async def test_metadata_is_cached_without_the_whole_object(client: Client, cache
 
 
 async def test_a_kind_that_is_installed_later_is_cached(cluster: Cluster, namespace: str) -> None:
-    informer = Informer(cluster.client, LateGizmo, namespace=namespace)
+    informer = Informer(cluster.client, LateGizmo, namespaces=namespace)
     informer.start()
 
     async def has_asked() -> None:

@@ -33,7 +33,7 @@ class Follower:
     """A copy of ConfigMaps that is built from the events of an informer only."""
 
     def __init__(self, client: Client, namespace: str) -> None:
-        self.informer = Informer(client, ConfigMap, namespace=namespace, labels=LABELS)
+        self.informer = Informer(client, ConfigMap, namespaces=namespace, labels=LABELS)
         self.colors: dict[str, str | None] = {}
         self.informer.add_handler(on_add=self._note, on_update=self._note, on_delete=self._note)
 
