@@ -1,4 +1,4 @@
-"""The walk-through of the WebServer operator, on an embedded control plane: `make demo`."""
+"""The demo of the WebServer operator, on an embedded control plane: `make demo`."""
 
 import asyncio
 import sys
@@ -48,7 +48,7 @@ SHOWN: Final[Mapping[type, Summary]] = {
 
 
 class Steps:
-    """The steps, and the states that each has to reach."""
+    """The steps, and the states that each step must reach."""
 
     def __init__(self, cluster: Cluster, walk: Walkthrough) -> None:
         self.client = cluster.client
