@@ -17,7 +17,7 @@ from webservers import WebServers
 
 @pytest_asyncio.fixture
 async def webs(cluster: Cluster, namespace: str) -> AsyncIterator[WebServers]:
-    """The WebServers of the test's namespace; the node port is free again after it."""
+    """The WebServers of the test's namespace; the node port is released after the test."""
     await cluster.install(api)
     webs = WebServers(cluster, namespace)
     yield webs
