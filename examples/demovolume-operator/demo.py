@@ -1,4 +1,4 @@
-"""The walk-through of the DemoVolume operator, on an embedded control plane: `make demo EXAMPLE=demovolume-operator`."""
+"""The demo of the DemoVolume operator, on an embedded control plane: `make demo EXAMPLE=demovolume-operator`."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -33,8 +33,8 @@ SAMPLE: Final = Path(__file__).parent / "config" / "samples" / "demo_v1_demovolu
 
 def summary_of_claim(claim: PersistentVolumeClaim) -> str:
     asked = claim.spec.resources.requests if claim.spec.resources else {}
-    leaving = ", being deleted" if claim.metadata.deletion_timestamp else ""
-    return f"{asked.get('storage')} asked, {claim.status.phase}{leaving}"
+    deleting = ", being deleted" if claim.metadata.deletion_timestamp else ""
+    return f"{asked.get('storage')} requested, {claim.status.phase}{deleting}"
 
 
 SHOWN: Final[Mapping[type, Summary]] = {
@@ -46,7 +46,7 @@ SHOWN: Final[Mapping[type, Summary]] = {
 
 
 class Steps:
-    """The steps, and the states that each has to reach."""
+    """The steps, and the states that each step must reach."""
 
     def __init__(self, cluster: Cluster, walk: Walkthrough) -> None:
         self.client = cluster.client
@@ -66,27 +66,27 @@ class Steps:
     async def create(self) -> None:
         async with self.walk.step(f"Create a DemoVolume of {self.volume.spec.size} GiB"):
             await self.client.create(self.volume)
-            await self.walk.reach("its claim is bound, and has 1Gi", partial(self.has, "1Gi"))
+            await self.walk.reach("its claim is bound and has 1Gi", partial(self.has, "1Gi"))
 
     async def grow(self) -> None:
-        async with self.walk.step("Let it grow to 2 GiB"):
+        async with self.walk.step("Expand it to 2 GiB"):
             await self.resize(2)
             await self.walk.reach("its claim has 2Gi", partial(self.has, "2Gi"))
 
     async def shrink(self) -> None:
-        async with self.walk.step("Try to let it shrink to 1 GiB"):
+        async with self.walk.step("Try to shrink it to 1 GiB"):
             try:
                 await self.resize(1)
             except Invalid as error:
-                self.walk.say(f"   refused: {error}")
+                self.walk.say(f"   rejected: {error}")
             await self.walk.reach("its claim still has 2Gi", partial(self.has, "2Gi"))
 
     async def rebuild(self) -> None:
-        async with self.walk.step("Rebuild it: a new claim in the place of the old one"):
+        async with self.walk.step("Rebuild it: a new claim replaces the old one"):
             old = await self.claim()
             await self.operate("rebuild-data")
             await self.walk.reach(
-                "the operation is done, the claim another one", partial(self.is_rebuilt, "rebuild-data", old)
+                "the operation has succeeded and the claim is a new one", partial(self.is_rebuilt, "rebuild-data", old)
             )
 
     async def rebuild_in_use(self) -> None:
@@ -97,13 +97,15 @@ class Steps:
             await self.operate("rebuild-in-use")
             await self.walk.reach("the operation waits for the Pod", self.waits_for_pod)
             await self.client.delete(Pod, "web", namespace=NAMESPACE)
-            await self.walk.reach("it is done, once the Pod is gone", partial(self.is_rebuilt, "rebuild-in-use", old))
+            await self.walk.reach(
+                "the operation has succeeded after the Pod was deleted", partial(self.is_rebuilt, "rebuild-in-use", old)
+            )
 
     async def delete(self) -> None:
         async with self.walk.step("Delete the DemoVolume and the operations"):
             await self.client.delete(DemoVolume, self.name, namespace=NAMESPACE)
             await self.client.delete_all_of(VolumeOperation, namespace=NAMESPACE)
-            await self.walk.reach("the claim is gone, too", partial(gone, self.claim))
+            await self.walk.reach("the claim is deleted too", partial(gone, self.claim))
 
     async def resize(self, size: int) -> None:
         change = MergePatch({"spec": {"size": size}})
@@ -147,7 +149,7 @@ class Steps:
 
 @asynccontextmanager
 async def storage(cluster: Cluster) -> AsyncGenerator[None]:
-    """A default class whose claims are bound. A real control plane has none: the simulated driver works there, too."""
+    """Run a simulated storage driver if the cluster has no StorageClass."""
     if await cluster.client.list(StorageClass):
         yield
         return

@@ -1,4 +1,4 @@
-"""The walk-through of the MyWeb operator, on an embedded control plane whose Pods serve: `make demo`."""
+"""The demo of the MyWeb operator, on an embedded control plane whose Pods serve: `make demo`."""
 
 import asyncio
 import sys
@@ -24,7 +24,7 @@ NAMESPACE: Final = "default"
 SAMPLE: Final = Path(__file__).parent / "config/samples/operator_v1_myweb.yaml"
 PORT, OTHER_PORT = 30080, 30081
 SERVED: Final = sys.platform == "linux"
-"""Elsewhere no node port leads to Pods; see docs/controlplane.md."""
+"""Only on such a control plane do node ports reach Pods; see docs/controlplane.md."""
 
 SHOWN: Final[Mapping[type, Summary]] = {
     MyWeb: lambda it: f"port {it.spec.node_port_number}, {'completed' if it.status.completed else 'not completed'}",
@@ -36,7 +36,7 @@ SHOWN: Final[Mapping[type, Summary]] = {
 
 
 class Steps:
-    """The steps, and the states that each has to reach."""
+    """The steps, and the states that each step must reach."""
 
     def __init__(self, cluster: Cluster, walk: Walkthrough) -> None:
         self.client = cluster.client
@@ -69,36 +69,36 @@ class Steps:
             await self.change({"nodePortNumber": OTHER_PORT})
             await self.walk.reach("it is completed", self.completed(self.name))
             await self.see("Good bye", OTHER_PORT)
-            await self.walk.reach(f"nothing is at port {PORT} any more", is_closed)
+            await self.walk.reach(f"port {PORT} no longer answers", is_closed)
 
     async def want_a_port_that_is_taken(self) -> None:
-        async with self.walk.step(f"Create another one on node port {OTHER_PORT}"):
+        async with self.walk.step(f"Create a second MyWeb on node port {OTHER_PORT}"):
             metadata = ObjectMeta(name="other", namespace=NAMESPACE)
             await self.client.create(MyWeb(metadata=metadata, spec=(await self.get(self.name)).spec))
             taken = f'node port {OTHER_PORT} is taken by Service "{NAMESPACE}/{self.name}"'
 
-            async def is_told() -> None:
+            async def is_reported() -> None:
                 conditions = (await self.get("other")).status.conditions
                 assert any(taken in (each.message or "") for each in conditions), conditions
 
-            await self.walk.reach(f"it says: {taken}", is_told)
+            await self.walk.reach(f"its status reports: {taken}", is_reported)
 
     async def delete(self) -> None:
-        async with self.walk.step("Delete the first one"):
+        async with self.walk.step("Delete the first MyWeb"):
             await self.client.delete(MyWeb, self.name, namespace=NAMESPACE)
             for kind in (ConfigMap, Deployment, Service):
                 await gone(self.client.get, kind, self.name, namespace=NAMESPACE)
-            await self.walk.reach("the other one has the port", self.completed("other"))
+            await self.walk.reach("the second one has the port", self.completed("other"))
             await self.see("Good bye", OTHER_PORT)
-        async with self.walk.step("Delete the other one"):
+        async with self.walk.step("Delete the second MyWeb"):
             await self.client.delete(MyWeb, "other", namespace=NAMESPACE)
 
-            async def all_gone() -> None:
+            async def all_deleted() -> None:
                 for kind in (Deployment, Pod):
                     left = await self.client.list(kind, namespace=NAMESPACE)
                     assert not left, f"{len(left)} {kind.__name__} left"
 
-            await self.walk.reach("nothing is left", all_gone)
+            await self.walk.reach("all children are deleted", all_deleted)
 
     async def see(self, text: str, port: int) -> None:
         if SERVED:
@@ -133,7 +133,7 @@ async def is_closed() -> None:
 
 
 def fetch(port: int) -> str:
-    """The page at a node port, or why there is none."""
+    """Return the page at a node port, or the error."""
     try:
         with urlopen(f"http://127.0.0.1:{port}", timeout=5) as answer:
             return str(answer.read().decode())

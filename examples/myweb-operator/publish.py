@@ -19,7 +19,7 @@ from myweb_client.operator_v1 import MyWeb, MyWebSpec
 
 
 async def publish(spec: MyWebSpec, name: str, namespace: str, patience: float) -> int:
-    """Create the MyWeb or update it, tell what becomes of it, and in the end of all there are; gives the exit status."""
+    """Create or update the MyWeb, print its progress and then all MyWebs. Returns the exit status."""
     async with Clientset() as clients:
         webs = clients.operator_v1.mywebs(namespace)
         informers = Informers(clients, namespace=namespace)
@@ -61,12 +61,12 @@ async def publish(spec: MyWebSpec, name: str, namespace: str, patience: float) -
 
 
 def is_up_to_date(web: MyWeb, wanted: MyWeb) -> bool:
-    """Whether the operator has seen what we wrote."""
+    """Return whether the operator has seen the current spec."""
     return web.status.observed_generation >= (wanted.metadata.generation or 0)
 
 
 def tell(event: Event[MyWeb], wanted: MyWeb) -> None:
-    """Say why it is not completed yet, or that it is, when that has changed."""
+    """Print whether the MyWeb is completed, or why not, if that changed."""
     if event.new is None or event.key.name != wanted.metadata.name:
         return
     before, now = event.old.decode().status.conditions if event.old else [], event.new.decode()

@@ -1,4 +1,4 @@
-"""The walk-through of the Podbuggertool operator: `make demo EXAMPLE=podbuggertool-operator`."""
+"""The demo of the Podbuggertool operator: `make demo EXAMPLE=podbuggertool-operator`."""
 
 import asyncio
 import shutil
@@ -23,7 +23,7 @@ NAMESPACE: Final = "default"
 SAMPLE: Final = Path(__file__).parent / "config" / "samples" / "ualter_v1beta1_podbuggertool.yaml"
 LABELS: Final = {"app": "payment"}
 CONTAINERS: Final = [Container(name="main", image="nginx")]
-SPEC: Final = PodSpec(containers=CONTAINERS, termination_grace_period_seconds=1)  # a shell at a terminal does not end
+SPEC: Final = PodSpec(containers=CONTAINERS, termination_grace_period_seconds=1)  # the tool's shell ignores SIGTERM
 
 
 def tools_in(pod: Pod) -> list[str]:
@@ -39,7 +39,7 @@ SHOWN: Final[Mapping[type, Summary]] = {
 
 
 class Steps:
-    """The steps, and the states that each has to reach."""
+    """The steps, and the states that each step must reach."""
 
     def __init__(self, cluster: Cluster, walk: Walkthrough) -> None:
         self.cluster = cluster
@@ -115,7 +115,7 @@ class Steps:
                 status = (await self.get()).status
                 assert [(each.name, each.reason) for each in status.pending] == [("held", "NotReady")]
 
-            await self.walk.reach("it is waited for", is_waited_for)
+            await self.walk.reach("the operator waits for it", is_waited_for)
         async with self.walk.step("Let it start"):
             await self.client.patch(held, MergePatch({"spec": {"schedulingGates": None}}))
             await self.reach("it has the tool", pods=3, tools=["ephemeral-busybox"])
@@ -124,7 +124,7 @@ class Steps:
     async def change(self) -> None:
         async with self.walk.step("Change the image to alpine: ephemeral containers can't be removed"):
             await self.client.patch(self.tool, MergePatch({"spec": {"image": "alpine"}}))
-            await self.reach("both are in both Pods", pods=2, tools=["ephemeral-alpine", "ephemeral-busybox"])
+            await self.reach("both Pods have both tools", pods=2, tools=["ephemeral-alpine", "ephemeral-busybox"])
 
     async def delete(self) -> None:
         async with self.walk.step("Delete the Podbuggertool and the Deployment"):
@@ -134,7 +134,7 @@ class Steps:
             async def all_gone() -> None:
                 assert not await self.pods()
 
-            await self.walk.reach("the containers went with their Pods", all_gone)
+            await self.walk.reach("the Pods and their containers are deleted", all_gone)
 
     async def reach(self, state: str, *, pods: int, tools: Sequence[str]) -> None:
         async def check() -> None:

@@ -1,4 +1,4 @@
-"""The walk-through of the PodSet operator, on an embedded control plane: `make demo EXAMPLE=podset-operator`."""
+"""The demo of the PodSet operator, on an embedded control plane: `make demo EXAMPLE=podset-operator`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ SHOWN: Final[Mapping[type, Summary]] = {
 
 
 class Steps:
-    """The steps, and the states that each has to reach."""
+    """The steps, and the states that each step must reach."""
 
     def __init__(self, cluster: Cluster, walk: Walkthrough) -> None:
         self.client = cluster.client
@@ -63,7 +63,7 @@ class Steps:
                 podset = await self.client.get(PodSet, self.name, namespace=NAMESPACE)
                 assert lost.metadata.name not in podset.status.pod_names, "the lost Pod is still among them"
 
-            await self.walk.reach("another one has taken its place", is_replaced)
+            await self.walk.reach("it is replaced", is_replaced)
 
     async def delete(self) -> None:
         async with self.walk.step("Delete the PodSet"):
@@ -74,7 +74,7 @@ class Steps:
                     left = await self.client.list(kind, namespace=NAMESPACE)
                     assert not left, f"{len(left)} {kind.__name__} left"
 
-            await self.walk.reach("all Pods are gone", all_gone)
+            await self.walk.reach("all Pods are deleted", all_gone)
 
     def has(self, replicas: int) -> Callable[[], Awaitable[None]]:
         async def check() -> None:

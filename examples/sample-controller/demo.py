@@ -1,4 +1,4 @@
-"""The walk-through of the sample controller, on an embedded control plane: `make demo EXAMPLE=sample-controller`."""
+"""The demo of the sample controller, on an embedded control plane: `make demo EXAMPLE=sample-controller`."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -29,12 +29,12 @@ SHOWN: Final[Mapping[type, Summary]] = {
 
 
 class Program:
-    """What a Manager would say of itself."""
+    """The parts of a Manager that a Demo needs."""
 
     name = NAME
 
     def rbac_rules(self) -> list[PolicyRule]:
-        """Those of config/rbac."""
+        """Return the rules of config/rbac."""
         role = codec.from_dict(ClusterRole, yaml.load((CONFIG / "rbac/role.yaml").read_text()))
         return [
             PolicyRule(api_groups=each.api_groups, resources=each.resources, verbs=each.verbs) for each in role.rules
@@ -42,7 +42,7 @@ class Program:
 
 
 class Steps:
-    """The steps, and the states that each has to reach."""
+    """The steps, and the states that each step must reach."""
 
     def __init__(self, cluster: Cluster, walk: Walkthrough) -> None:
         self.client = cluster.client
@@ -53,18 +53,18 @@ class Steps:
     async def go(self) -> None:
         async with self.walk.step("Create a Foo with one replica"):
             await self.client.create(self.foo)
-            await self.walk.reach("its Deployment serves", self.serves("example-foo", 1))
+            await self.walk.reach("its Deployment is available", self.serves("example-foo", 1))
         async with self.walk.step("Scale it to 3"):
             await self.change({"replicas": 3})
-            await self.walk.reach("3 replicas serve", self.serves("example-foo", 3))
+            await self.walk.reach("3 replicas are available", self.serves("example-foo", 3))
         await self.scale_by_hand()
-        async with self.walk.step("Give its Deployment another name"):
+        async with self.walk.step("Rename its Deployment"):
             await self.change({"deploymentName": "another"})
-            await self.walk.reach("the other one serves", self.serves("another", 3))
-            await self.walk.reach("the first one is gone", self.are_gone("example-foo"))
+            await self.walk.reach("the new Deployment is available", self.serves("another", 3))
+            await self.walk.reach("the old Deployment is deleted", self.is_deleted("example-foo"))
         async with self.walk.step("Delete the Foo"):
             await self.client.delete(Foo, "example-foo", namespace=NAMESPACE)
-            await self.walk.reach("all that belonged to it is gone", self.nothing_is_left)
+            await self.walk.reach("its Deployment and Pods are deleted", self.nothing_is_left)
 
     async def scale_by_hand(self) -> None:
         async with self.walk.step("Scale its Deployment to 7 by hand, and delete it"):
@@ -72,7 +72,7 @@ class Steps:
             lost = await self.client.patch(Deployment, scaled, name="example-foo", namespace=NAMESPACE)
             await self.walk.reach("it has 3 replicas again", self.serves("example-foo", 3))
             await self.client.delete(lost)
-            await self.walk.reach("it is back", self.serves("example-foo", 3))
+            await self.walk.reach("it is recreated", self.serves("example-foo", 3))
 
     async def change(self, spec: dict[str, object]) -> None:
         await self.client.patch(Foo, MergePatch({"spec": spec}), name="example-foo", namespace=NAMESPACE)
@@ -89,7 +89,7 @@ class Steps:
 
         return check
 
-    def are_gone(self, deployment: str) -> Callable[[], Awaitable[None]]:
+    def is_deleted(self, deployment: str) -> Callable[[], Awaitable[None]]:
         return lambda: gone(self.client.get, Deployment, deployment, namespace=NAMESPACE)
 
     async def nothing_is_left(self) -> None:

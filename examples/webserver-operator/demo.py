@@ -1,4 +1,4 @@
-"""The walk-through of the WebServer operator, on an embedded control plane: `make demo`."""
+"""The demo of the WebServer operator, on an embedded control plane: `make demo`."""
 
 import asyncio
 import sys
@@ -48,7 +48,7 @@ SHOWN: Final[Mapping[type, Summary]] = {
 
 
 class Steps:
-    """The steps, and the states that each has to reach."""
+    """The steps, and the states that each step must reach."""
 
     def __init__(self, cluster: Cluster, walk: Walkthrough) -> None:
         self.client = cluster.client
@@ -90,7 +90,7 @@ class Steps:
                 service = await self.client.get(Service, f"{self.name}-service", namespace=NAMESPACE)
                 assert service.metadata.uid != lost.metadata.uid, "the Service is still the old one"
 
-            await self.walk.reach("the Service is back", is_back)
+            await self.walk.reach("the Service is recreated", is_back)
 
     async def compete(self) -> None:
         second = WebServer(metadata=ObjectMeta(name="second", namespace=NAMESPACE), spec=WebServerSpec(image="nginx"))
@@ -103,7 +103,7 @@ class Steps:
                 assert told, "it says nothing yet"
                 assert f'taken by Service "{NAMESPACE}/{self.name}-service"' in told[0], told[0]
 
-            await self.walk.reach("it says which Service has the node port", is_told)
+            await self.walk.reach("its status names the Service that has the node port", is_told)
 
     async def delete(self) -> None:
         async with self.walk.step("Delete the first WebServer"):
@@ -118,7 +118,7 @@ class Steps:
                     assert not left, f"{len(left)} {kind.__name__} left"
                 await gone(self.client.get, Service, "second-service", namespace=NAMESPACE)
 
-            await self.walk.reach("all that belonged to them is gone", all_gone)
+            await self.walk.reach("all children are deleted", all_gone)
 
     async def change(self, spec: dict[str, object]) -> None:
         await self.client.patch(WebServer, MergePatch({"spec": spec}), name=self.name, namespace=NAMESPACE)

@@ -1,4 +1,4 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --kubewright-target` says."""
+"""Fixtures: the operator runs on the control plane that `pytest --kubewright-target` selects."""
 
 from collections.abc import AsyncIterator
 
@@ -23,14 +23,14 @@ async def volumes(cluster: Cluster, namespace: str) -> AsyncIterator[Volumes]:
 
 @pytest_asyncio.fixture
 async def account(cluster: Cluster, volumes: Volumes) -> AsyncIterator[Config]:
-    """The operator's own credentials: the rights that its controllers declare and no others."""
+    """The operator's own credentials: only the permissions that its controllers declare."""
     async with cluster.service_account(manager.rbac_rules(), namespace=volumes.namespace) as account:
         yield account
 
 
 @pytest.fixture
 def new_operator(volumes: Volumes) -> NewOperator:
-    """Makes an operator, as a new process would be."""
+    """Return a function that creates an operator, as a new process would."""
 
     def make(access: Config | Faults, clock: Clock | None = None) -> Manager:
         operator = manager.replace(namespaces=volumes.namespace, clock=clock)
@@ -41,6 +41,6 @@ def new_operator(volumes: Volumes) -> NewOperator:
 
 @pytest_asyncio.fixture
 async def operator(account: Config, new_operator: NewOperator) -> AsyncIterator[Manager]:
-    """The operator, at work."""
+    """The running operator."""
     async with new_operator(account) as operator:
         yield operator

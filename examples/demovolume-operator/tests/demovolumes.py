@@ -1,4 +1,4 @@
-"""What the tests do with volumes and operations, and what they look at."""
+"""Helpers: what a user does with volumes and operations, and what a user sees."""
 
 import secrets
 from collections import defaultdict
@@ -35,13 +35,13 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class NewOperator(Protocol):
-    """Makes an operator, as a new process would be; with a `Faults`, things go wrong for it."""
+    """Creates an operator, as a new process would. With `Faults`, its requests may fail."""
 
     def __call__(self, access: Config | Faults, clock: Clock | None = None) -> Manager: ...
 
 
-class ClaimsSeen:
-    """All claims that there were."""
+class ClaimHistory:
+    """The uids of all claims that existed, by name."""
 
     def __init__(self) -> None:
         self._uids: defaultdict[str, list[str]] = defaultdict(list)
@@ -51,7 +51,7 @@ class ClaimsSeen:
             self._uids[event.key.name].append(event.new.uid)
 
     async def of(self, name: str, number: int) -> list[str]:
-        """The uids of those of that name, in their order, once there were as many. Fails when there were others."""
+        """Return the uids of the claims of a name in order of creation, once there are `number` of them."""
 
         async def check() -> list[str]:
             assert len(self._uids[name]) == number, self._uids[name]
@@ -61,9 +61,9 @@ class ClaimsSeen:
 
 
 class Volumes:
-    """The volumes of one namespace, as a user handles them, and a storage class without a provisioner.
+    """The volumes of one namespace, and a storage class without a provisioner.
 
-    What a provisioner would do the tests do themselves, so that it is the same on every control plane.
+    The tests do the work of a provisioner, so that they behave the same on every control plane.
     """
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
@@ -74,7 +74,7 @@ class Volumes:
     # ---- storage
 
     async def offer(self, *sizes: str, expandable: bool = True) -> None:
-        """Make the storage class, and a PersistentVolume of each size in it."""
+        """Create the storage class, and a PersistentVolume of each size in it."""
         await self.client.create(
             StorageClass(
                 metadata=ObjectMeta(name=self.storage_class),
@@ -99,7 +99,7 @@ class Volumes:
         )
 
     async def expand(self, name: str, size: str) -> None:
-        """Do what a CSI driver's resizer does."""
+        """Expand the storage, as the resizer of a CSI driver does."""
         claim = await self.claim(name)
         larger = MergePatch({"spec": {"capacity": {"storage": size}}})
         await self.client.patch(PersistentVolume, larger, name=claim.spec.volume_name or "")
@@ -107,7 +107,7 @@ class Volumes:
         await self.client.patch(claim, done, subresource="status")
 
     async def clean_up(self) -> None:
-        """Remove what does not go with the namespace."""
+        """Delete the cluster-scoped objects."""
         await self.client.delete_all_of(PersistentVolume, labels={"test": self.namespace})
         try:
             await self.client.delete(StorageClass, self.storage_class)
@@ -130,7 +130,7 @@ class Volumes:
         await self.client.patch(DemoVolume, MergePatch({"spec": spec}), name=name, namespace=self.namespace)
 
     async def nudge(self, name: str = "data") -> None:
-        """Have the volume looked at, as its next turn would."""
+        """Trigger a reconcile of the volume."""
         note = MergePatch({"metadata": {"annotations": {"nudged": secrets.token_hex(4)}}})
         await self.client.patch(DemoVolume, note, name=name, namespace=self.namespace)
 
@@ -140,8 +140,8 @@ class Volumes:
     async def claim(self, name: str = "data") -> PersistentVolumeClaim:
         return await self.client.get(PersistentVolumeClaim, name, namespace=self.namespace)
 
-    async def somebodys_claim(self, name: str = "data") -> PersistentVolumeClaim:
-        """A claim that no volume has made."""
+    async def create_foreign_claim(self, name: str = "data") -> PersistentVolumeClaim:
+        """Create a claim without an owner."""
         spec = PersistentVolumeClaimSpec(
             access_modes=["ReadWriteOnce"],
             resources=VolumeResourceRequirements(requests={"storage": "1Gi"}),
@@ -151,32 +151,32 @@ class Volumes:
         return await self.client.create(PersistentVolumeClaim(metadata=metadata, spec=spec))
 
     async def reaches(self, reason: str, name: str = "data") -> DemoVolume:
-        """The volume, once it has said this of its present spec."""
+        """Wait until the condition Ready has this reason for the current spec, and return the volume."""
 
         async def check() -> DemoVolume:
             volume = await self.get(name)
-            said = condition(volume, "Ready")
-            assert said.reason == reason, said
-            assert said.observed_generation == volume.status.observed_generation == volume.metadata.generation
+            ready = condition(volume, "Ready")
+            assert ready.reason == reason, ready
+            assert ready.observed_generation == volume.status.observed_generation == volume.metadata.generation
             return volume
 
         return await eventually(check)
 
-    async def comes_round_to(self, reason: str) -> None:
-        """Wait until the volume says this, having it looked at again and again: what refuses may be the last to know."""
+    async def reaches_after_retries(self, reason: str) -> None:
+        """Trigger reconciles until the condition Ready has this reason: the server's own caches may lag."""
 
         async def check() -> None:
-            said = condition(await self.get(), "Ready")
-            if said.reason != reason:
+            ready = condition(await self.get(), "Ready")
+            if ready.reason != reason:
                 await self.nudge()
-            assert said.reason == reason, said
+            assert ready.reason == reason, ready
 
         await eventually(check)
 
     # ---- Pods
 
     async def use(self, claim: str = "data", *, pod: str = "web") -> Pod:
-        """Have a Pod on a node that uses the claim."""
+        """Create a Pod on a node that uses the claim."""
         [node, *_] = await self.client.list(Node)
         source = PersistentVolumeClaimVolumeSource(claim_name=claim)
         spec = PodSpec(
@@ -202,7 +202,7 @@ class Volumes:
         return await self.client.get(VolumeOperation, name, namespace=self.namespace)
 
     async def comes_to(self, phase: str, reason: str, name: str = "op") -> VolumeOperation:
-        """The operation, once it is in this phase for this reason."""
+        """Wait until the operation has this phase and reason, and return it."""
 
         async def check() -> VolumeOperation:
             operation = await self.operation(name)
@@ -213,16 +213,16 @@ class Volumes:
 
         return await eventually(check)
 
-    # ---- what was seen
+    # ---- Events and claims
 
     async def events(self, about: DemoVolume | VolumeOperation) -> list[tuple[str, str]]:
-        """Type and reason of the Events about an object, in their order."""
+        """Return type and reason of the Events about an object, in order."""
         every = await self.client.list(KubernetesEvent, namespace=self.namespace)
         found = [each for each in every if each.regarding and each.regarding.uid == about.metadata.uid]
         found.sort(key=lambda each: str(each.event_time))
         return [(each.type or "", each.reason or "") for each in found]
 
-    async def has_told(self, about: DemoVolume | VolumeOperation, *expected: tuple[str, str]) -> None:
+    async def has_events(self, about: DemoVolume | VolumeOperation, *expected: tuple[str, str]) -> None:
         """Wait until these are the latest Events about an object."""
 
         async def check() -> None:
@@ -231,9 +231,9 @@ class Volumes:
         await eventually(check)
 
     @asynccontextmanager
-    async def claims_seen(self) -> AsyncGenerator[ClaimsSeen]:
-        """What claims there are in the block."""
-        seen = ClaimsSeen()
+    async def claim_history(self) -> AsyncGenerator[ClaimHistory]:
+        """Record the claims that exist during the block."""
+        seen = ClaimHistory()
         informer = Informer(self.client, PersistentVolumeClaim, namespaces=self.namespace)
         informer.add_handler(on_add=seen.note, on_update=seen.note)
         informer.start()

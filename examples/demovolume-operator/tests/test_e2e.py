@@ -31,7 +31,7 @@ async def kubewright(cluster: Cluster, *arguments: str) -> None:
 
 @pytest_asyncio.fixture
 async def deployed(cluster: Cluster, kubewright_target: str) -> AsyncIterator[None]:
-    """The operator is deployed, and goes after the test."""
+    """Deploy the operator, and remove it after the test."""
     if kubewright_target == "real":
         pytest.skip("its nodes are simulated: no Pod of a manager runs there")
     await kubewright(cluster, "deploy")

@@ -1,4 +1,4 @@
-"""Whatever goes wrong between the operator and the API server: what is to be done is done, and done once."""
+"""Faults between the operator and the API server: all work is done, and done once."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 async def grown(volumes: Volumes, name: str) -> None:
-    """The volume has come from 1 to 2 GiB, with the storage's help where it needs that."""
+    """Assert that the volume was expanded from 1 to 2 GiB. Make the next change for it if needed."""
     volume = await volumes.get(name)
     claim = await volumes.claim(name)
     assert claim.spec.resources is not None
@@ -31,7 +31,7 @@ async def grown(volumes: Volumes, name: str) -> None:
     assert volume.status.observed_generation == volume.metadata.generation
 
 
-async def test_a_volume_comes_and_grows_wherever_the_operator_dies(
+async def test_a_volume_is_created_and_expanded_wherever_the_operator_is_killed(
     volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
     await volumes.offer()
@@ -44,10 +44,10 @@ async def test_a_volume_comes_and_grows_wherever_the_operator_dies(
             await faults.died_or(grown, volumes, name)
         async with new_operator(account):
             await eventually(grown, volumes, name)
-    assert life > 4  # the claim made and grown, and what is said of both
+    assert life > 4  # claim created, status written, claim expanded, status written
 
 
-async def test_a_claim_is_replaced_once_wherever_the_operator_dies(
+async def test_a_claim_is_replaced_once_wherever_the_operator_is_killed(
     volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
     life = 0
@@ -56,7 +56,7 @@ async def test_a_claim_is_replaced_once_wherever_the_operator_dies(
         async with new_operator(account):
             await volumes.create(name)
             await volumes.reaches("ClaimPending", name)
-        async with volumes.claims_seen() as claims:
+        async with volumes.claim_history() as claims:
             await volumes.rebuild(name, volume=name)
             async with new_operator(faults):
                 await faults.died_or(volumes.comes_to, "Succeeded", "Rebuilt", name)
@@ -65,15 +65,15 @@ async def test_a_claim_is_replaced_once_wherever_the_operator_dies(
                 await volumes.reaches("ClaimPending", name)
             replaced, new = await claims.of(name, 2)
             assert (replaced, new) == (operation.status.replaced_claim_uid, operation.status.new_claim_uid)
-    assert life > 4  # recorded, deleted, made anew, recorded again
+    assert life > 4  # uid recorded, claim deleted, claim created, phase recorded
 
 
-async def test_a_claim_is_replaced_once_though_the_cache_is_stale(
+async def test_a_claim_is_replaced_once_with_a_stale_cache(
     volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
     faults.lag = 0.3
-    async with volumes.claims_seen() as claims, new_operator(faults):
+    async with volumes.claim_history() as claims, new_operator(faults):
         await volumes.create()
         await volumes.rebuild("one")
         await volumes.rebuild("two")
@@ -86,27 +86,27 @@ async def test_a_claim_is_replaced_once_though_the_cache_is_stale(
 async def test_two_operators_at_once_replace_a_claim_once(
     volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
-    """Which leader election prevents; this is what is left where it fails."""
+    """Leader election prevents this. The guarantee holds even if leader election fails."""
     stale = Faults(account)
     stale.lag = 0.2
-    async with volumes.claims_seen() as claims, new_operator(account), new_operator(stale):
+    async with volumes.claim_history() as claims, new_operator(account), new_operator(stale):
         await volumes.create()
         await eventually(volumes.claim)
         await volumes.rebuild()
         operation = await volumes.comes_to("Succeeded", "Rebuilt")
         await volumes.reaches("ClaimPending")
-        await stale.rest()  # the other one has learned of it
+        await stale.rest()  # the second operator has seen it
         replaced, new = await claims.of("data", 2)
         assert (replaced, new) == (operation.status.replaced_claim_uid, operation.status.new_claim_uid)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_each_claim_is_replaced_once_in_a_storm(
+async def test_each_claim_is_replaced_once_despite_random_faults(
     seed: int, volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
     names = [f"data-{number}" for number in range(20)]
     faults = Faults(account)
-    async with volumes.claims_seen() as claims, new_operator(faults):
+    async with volumes.claim_history() as claims, new_operator(faults):
         faults.storm(random.Random(seed), share=0.2)
         for name in names:
             await volumes.create(name)
@@ -120,7 +120,7 @@ async def test_each_claim_is_replaced_once_in_a_storm(
             await volumes.reaches("ClaimPending", name)
 
 
-async def test_a_restart_changes_nothing(volumes: Volumes, account: Config, new_operator: NewOperator) -> None:
+async def test_a_restart_writes_nothing(volumes: Volumes, account: Config, new_operator: NewOperator) -> None:
     await volumes.offer("1Gi")
     async with new_operator(account):
         await volumes.create()

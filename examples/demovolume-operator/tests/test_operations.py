@@ -1,4 +1,4 @@
-"""What a VolumeOperation does, as its users see it: once, and only what it is for."""
+"""The behavior of VolumeOperation, as users see it."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ class TwoHoursAhead(SystemClock):
         return super().now() + timedelta(hours=2)
 
 
-async def test_a_rebuild_puts_a_new_claim_in_the_place_of_the_old_one(volumes: Volumes, operator: Manager) -> None:
+async def test_a_rebuild_replaces_the_claim(volumes: Volumes, operator: Manager) -> None:
     volume = await volumes.create(size=2)
     old = await eventually(volumes.claim)
     await volumes.rebuild()
@@ -33,17 +33,19 @@ async def test_a_rebuild_puts_a_new_claim_in_the_place_of_the_old_one(volumes: V
     assert status.observed_generation == operation.metadata.generation
     assert status.start_time is not None
     assert status.completion_time is not None
-    said = condition(operation, "Succeeded")
-    assert (said.status, said.message) == ("True", 'PersistentVolumeClaim "data" is a new one')
+    succeeded = condition(operation, "Succeeded")
+    assert (succeeded.status, succeeded.message) == ("True", 'PersistentVolumeClaim "data" was replaced')
     [owner] = new.metadata.owner_references
     assert owner.uid == volume.metadata.uid
     assert new.spec.resources is not None
     assert new.spec.resources.requests == {"storage": "2Gi"}
-    await volumes.has_told(operation, ("Normal", "Rebuilt"))
+    await volumes.has_events(operation, ("Normal", "Rebuilt"))
 
 
-async def test_what_is_over_is_never_done_again(volumes: Volumes, account: Config, new_operator: NewOperator) -> None:
-    async with volumes.claims_seen() as claims:
+async def test_a_finished_operation_never_runs_again(
+    volumes: Volumes, account: Config, new_operator: NewOperator
+) -> None:
+    async with volumes.claim_history() as claims:
         async with new_operator(account):
             await volumes.create()
             await eventually(volumes.claim)
@@ -63,35 +65,35 @@ async def test_an_operation_cannot_be_changed(volumes: Volumes) -> None:
     operation = await volumes.rebuild()
     with pytest.raises(Invalid) as refused:
         await volumes.client.patch(operation, MergePatch({"spec": {"volume": "other"}}))
-    assert "an operation is carried out once, as it was made: make another one" in str(refused.value)
+    assert "an operation cannot be changed: create another one" in str(refused.value)
 
 
-async def test_a_claim_in_use_is_waited_for_and_who_uses_it_is_said(volumes: Volumes, operator: Manager) -> None:
+async def test_an_operation_waits_for_a_claim_in_use_and_names_the_pod(volumes: Volumes, operator: Manager) -> None:
     await volumes.create()
     old = await eventually(volumes.claim)
     await volumes.use(pod="web")
     await volumes.rebuild()
 
-    said = condition(await volumes.comes_to("Running", "ClaimInUse"), "Succeeded")
-    assert said.status == "Unknown"
-    assert said.message == 'PersistentVolumeClaim "data" goes when Pod "web" no longer uses it'
+    succeeded = condition(await volumes.comes_to("Running", "ClaimInUse"), "Succeeded")
+    assert succeeded.status == "Unknown"
+    assert succeeded.message == 'PersistentVolumeClaim "data" is deleted when Pod "web" no longer uses it'
     await volumes.reaches("ClaimTerminating")
     assert (await volumes.claim()).metadata.uid == old.metadata.uid
     await volumes.stop_using("web")
     await volumes.comes_to("Succeeded", "Rebuilt")
 
 
-async def test_two_operations_on_a_volume_come_one_after_the_other(volumes: Volumes, operator: Manager) -> None:
+async def test_two_operations_on_a_volume_run_one_after_the_other(volumes: Volumes, operator: Manager) -> None:
     await volumes.create()
     first_claim = await eventually(volumes.claim)
     await volumes.use()
-    async with volumes.claims_seen() as claims:
-        await volumes.rebuild("second")  # by its name it would come later
+    async with volumes.claim_history() as claims:
+        await volumes.rebuild("second")  # by its name it would be the later one
         await volumes.comes_to("Running", "ClaimInUse", "second")
         await volumes.rebuild("another")
         waits = await volumes.comes_to("Pending", "WaitingForTurn", "another")
-        said = condition(waits, "Succeeded").message
-        assert said == 'VolumeOperation "second" on DemoVolume "data" comes first'
+        succeeded = condition(waits, "Succeeded").message
+        assert succeeded == 'VolumeOperation "second" on DemoVolume "data" runs first'
         await volumes.stop_using()
         one = await volumes.comes_to("Succeeded", "Rebuilt", "second")
         other = await volumes.comes_to("Succeeded", "Rebuilt", "another")
@@ -101,10 +103,10 @@ async def test_two_operations_on_a_volume_come_one_after_the_other(volumes: Volu
         assert seen == [first_claim.metadata.uid, one.status.new_claim_uid, other.status.new_claim_uid]
 
 
-async def test_operations_that_are_made_at_once_each_replace_a_claim(volumes: Volumes, operator: Manager) -> None:
+async def test_operations_created_at_once_each_replace_a_claim(volumes: Volumes, operator: Manager) -> None:
     await volumes.create()
     await eventually(volumes.claim)
-    async with volumes.claims_seen() as claims:
+    async with volumes.claim_history() as claims:
         names = [f"op-{number}" for number in range(5)]
         await asyncio.gather(*(volumes.rebuild(name) for name in names))
         over = [await volumes.comes_to("Succeeded", "Rebuilt", name) for name in names]
@@ -113,22 +115,22 @@ async def test_operations_that_are_made_at_once_each_replace_a_claim(volumes: Vo
         assert {each.status.new_claim_uid for each in over} == set(seen[1:])
 
 
-async def test_a_volume_that_does_not_exist_is_waited_for(volumes: Volumes, operator: Manager) -> None:
+async def test_an_operation_waits_for_its_volume(volumes: Volumes, operator: Manager) -> None:
     await volumes.rebuild()
     operation = await volumes.comes_to("Pending", "VolumeNotFound")
-    assert condition(operation, "Succeeded").message == 'there is no DemoVolume "data"'
+    assert condition(operation, "Succeeded").message == 'DemoVolume "data" does not exist'
     await volumes.create()
     await volumes.comes_to("Succeeded", "Rebuilt")
 
 
-async def test_a_volume_that_comes_too_late_is_left_alone(volumes: Volumes, operator: Manager) -> None:
+async def test_an_operation_fails_if_its_volume_is_created_too_late(volumes: Volumes, operator: Manager) -> None:
     await volumes.rebuild(deadline=1)
     operation = await volumes.comes_to("Failed", "VolumeNotFound")
-    said = condition(operation, "Succeeded")
-    assert said.status == "False"
-    assert said.message == 'did not begin within 1 s, nothing was done: there is no DemoVolume "data"'
-    await volumes.has_told(operation, ("Warning", "VolumeNotFound"))
-    async with volumes.claims_seen() as claims:
+    succeeded = condition(operation, "Succeeded")
+    assert succeeded.status == "False"
+    assert succeeded.message == 'not started within 1 s: DemoVolume "data" does not exist'
+    await volumes.has_events(operation, ("Warning", "VolumeNotFound"))
+    async with volumes.claim_history() as claims:
         await volumes.create()
         await volumes.rebuild("later")
         await volumes.comes_to("Succeeded", "Rebuilt", "later")
@@ -136,7 +138,7 @@ async def test_a_volume_that_comes_too_late_is_left_alone(volumes: Volumes, oper
     assert (await volumes.operation()).status == operation.status
 
 
-async def test_an_operation_that_was_overlooked_is_not_carried_out_later(
+async def test_an_operation_past_its_deadline_never_runs(
     volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
     async with new_operator(account):
@@ -145,20 +147,20 @@ async def test_an_operation_that_was_overlooked_is_not_carried_out_later(
     await volumes.rebuild(deadline=3600)
     async with new_operator(account, TwoHoursAhead()):
         operation = await volumes.comes_to("Failed", "DeadlineExceeded")
-    assert condition(operation, "Succeeded").message == "did not begin within 3600 s, nothing was done"
+    assert condition(operation, "Succeeded").message == "not started within 3600 s"
     assert (await volumes.claim()).metadata.uid == kept.metadata.uid
 
 
-async def test_a_claim_of_somebody_else_is_never_deleted(volumes: Volumes, operator: Manager) -> None:
-    theirs = await volumes.somebodys_claim()
+async def test_a_foreign_claim_is_never_deleted(volumes: Volumes, operator: Manager) -> None:
+    theirs = await volumes.create_foreign_claim()
     await volumes.create()
     await volumes.rebuild(deadline=2)
     operation = await volumes.comes_to("Failed", "ClaimNotOwned")
-    assert "was not made for this volume" in condition(operation, "Succeeded").message
+    assert "has no controlling owner, not this volume" in condition(operation, "Succeeded").message
     assert (await volumes.claim()).metadata.uid == theirs.metadata.uid
 
 
-async def test_a_claim_that_somebody_else_makes_in_between_is_left_alone(
+async def test_a_foreign_claim_created_during_the_operation_is_left_alone(
     volumes: Volumes, account: Config, new_operator: NewOperator
 ) -> None:
     async with new_operator(account):
@@ -169,14 +171,14 @@ async def test_a_claim_that_somebody_else_makes_in_between_is_left_alone(
         await volumes.reaches("ClaimTerminating")
     await volumes.stop_using()
     await gone(volumes.claim)
-    theirs = await volumes.somebodys_claim()
+    theirs = await volumes.create_foreign_claim()
     async with new_operator(account):
         await volumes.comes_to("Failed", "ClaimNotOwned")
         await volumes.reaches("ClaimNotOwned")
     assert (await volumes.claim()).metadata.uid == theirs.metadata.uid
 
 
-async def test_a_volume_that_is_deleted_while_an_operation_runs_ends_it(volumes: Volumes, operator: Manager) -> None:
+async def test_an_operation_fails_if_its_volume_is_deleted(volumes: Volumes, operator: Manager) -> None:
     await volumes.create()
     await eventually(volumes.claim)
     await volumes.use()
@@ -184,7 +186,7 @@ async def test_a_volume_that_is_deleted_while_an_operation_runs_ends_it(volumes:
     await volumes.comes_to("Running", "ClaimInUse")
     await volumes.delete()
     operation = await volumes.comes_to("Failed", "VolumeDeleted")
-    assert condition(operation, "Succeeded").message == 'DemoVolume "data" was deleted meanwhile'
+    assert condition(operation, "Succeeded").message == 'DemoVolume "data" was deleted during the operation'
     await volumes.stop_using()
     await gone(volumes.claim)
 

@@ -16,12 +16,12 @@ from demovolumes import Volumes
 CONFIG = Path(__file__).parents[1] / "config"
 
 
-async def test_it_starts_with_the_rights_that_it_declares(account: Config) -> None:
+async def test_the_operator_starts_with_its_declared_permissions(account: Config) -> None:
     async with manager.replace(config=account) as operator:
         await operator.wait_ready()
 
 
-async def test_the_samples_and_the_crds_are_accepted_as_they_stand(cluster: Cluster, volumes: Volumes) -> None:
+async def test_the_samples_and_the_crds_are_valid(cluster: Cluster, volumes: Volumes) -> None:
     for file in sorted(CONFIG.glob("crd/bases/*.yaml")):
         crd = codec.from_dict(CustomResourceDefinition, yaml.load(file.read_text()))
         await cluster.client.apply(crd, field_validation="Strict")

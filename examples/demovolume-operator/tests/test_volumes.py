@@ -1,4 +1,4 @@
-"""What a DemoVolume does, as its users see it."""
+"""The behavior of DemoVolume, as users see it."""
 
 import pytest
 from kubewright import Invalid, Manager, ObjectMeta
@@ -26,18 +26,18 @@ async def test_a_volume_gets_a_claim_of_its_name_and_size(volumes: Volumes, oper
     assert described == ("demo.civo.com/v1", "DemoVolume", "data", volume.metadata.uid, True)
 
 
-async def test_a_claim_without_a_volume_is_waited_for_and_then_ready(volumes: Volumes, operator: Manager) -> None:
+async def test_a_volume_is_ready_once_its_claim_is_bound(volumes: Volumes, operator: Manager) -> None:
     await volumes.offer()
     await volumes.create(size=2)
     volume = await volumes.reaches("ClaimPending")
     assert volume.status.claim_phase == "Pending"
     assert volume.status.capacity is None
-    assert condition(volume, "Ready").message == 'PersistentVolumeClaim "data" of 2Gi waits to be bound to a volume'
+    assert condition(volume, "Ready").message == 'PersistentVolumeClaim "data" of 2Gi waits for a PersistentVolume'
     await volumes.add_storage("2Gi")
     volume = await volumes.reaches("Bound")
     assert (volume.status.claim_phase, volume.status.capacity) == ("Bound", "2Gi")
     assert condition(volume, "Ready").status == "True"
-    await volumes.has_told(volume, ("Normal", "ClaimCreated"), ("Normal", "ClaimPending"), ("Normal", "Bound"))
+    await volumes.has_events(volume, ("Normal", "ClaimCreated"), ("Normal", "ClaimPending"), ("Normal", "Bound"))
 
 
 async def test_the_name_is_copied_to_the_status(volumes: Volumes, operator: Manager) -> None:
@@ -59,25 +59,27 @@ async def test_a_volume_that_grows_expands_its_claim(volumes: Volumes, operator:
     await volumes.change(size=2)
     volume = await volumes.reaches("Expanding")
     assert condition(volume, "Ready").status == "False"
-    assert condition(volume, "Ready").message.startswith('PersistentVolumeClaim "data" has 1Gi and is growing to 2Gi')
+    assert condition(volume, "Ready").message.startswith(
+        'PersistentVolumeClaim "data" has 1Gi and is being expanded to 2Gi'
+    )
     await asks_for(volumes, "2Gi")
     await volumes.expand("data", "2Gi")
     volume = await volumes.reaches("Bound")
     assert volume.status.capacity == "2Gi"
     assert volume.metadata.uid == before
     assert (await volumes.claim()).metadata.uid == claim.metadata.uid
-    await volumes.has_told(volume, ("Normal", "ExpansionAsked"), ("Normal", "Expanding"), ("Normal", "Bound"))
+    await volumes.has_events(volume, ("Normal", "ExpansionRequested"), ("Normal", "Expanding"), ("Normal", "Bound"))
 
 
-async def test_a_claim_that_is_not_bound_grows_as_soon_as_it_is(volumes: Volumes, operator: Manager) -> None:
+async def test_a_pending_claim_is_expanded_once_it_is_bound(volumes: Volumes, operator: Manager) -> None:
     await volumes.offer()
     await volumes.create(size=1)
     await volumes.reaches("ClaimPending")
     await volumes.change(size=2)
 
     async def says_so() -> None:
-        said = condition(await volumes.get(), "Ready").message
-        assert said == 'PersistentVolumeClaim "data" of 1Gi waits to be bound to a volume, and then grows to 2Gi'
+        message = condition(await volumes.get(), "Ready").message
+        assert message == 'PersistentVolumeClaim "data" of 1Gi waits for a PersistentVolume and is then expanded to 2Gi'
 
     await eventually(says_so)
     await asks_for(volumes, "1Gi")
@@ -86,28 +88,28 @@ async def test_a_claim_that_is_not_bound_grows_as_soon_as_it_is(volumes: Volumes
     await asks_for(volumes, "2Gi")
 
 
-async def test_a_class_that_lets_no_claim_grow_is_told_in_plain_words(volumes: Volumes, operator: Manager) -> None:
+async def test_a_class_that_cannot_expand_claims_is_reported(volumes: Volumes, operator: Manager) -> None:
     await volumes.offer("1Gi", expandable=False)
     await volumes.create(size=1)
     await volumes.reaches("Bound")
     await volumes.change(size=2)
     volume = await volumes.reaches("ExpansionRefused")
-    said = condition(volume, "Ready")
-    assert said.status == "False"
-    assert said.message.startswith(
-        f'PersistentVolumeClaim "data" cannot grow from 1Gi to 2Gi. It has StorageClass "{volumes.storage_class}": only '
-        "a class with allowVolumeExpansion: true lets claims grow. The API server says: "
+    ready = condition(volume, "Ready")
+    assert ready.status == "False"
+    assert ready.message.startswith(
+        f'PersistentVolumeClaim "data" cannot grow from 1Gi to 2Gi. It has StorageClass "{volumes.storage_class}". Only '
+        "a class with allowVolumeExpansion: true can expand claims. The API server rejected the change: "
     )
 
-    await volumes.has_told(volume, ("Warning", "ExpansionRefused"))
+    await volumes.has_events(volume, ("Warning", "ExpansionRefused"))
     allow = MergePatch({"allowVolumeExpansion": True})
     await volumes.client.patch(StorageClass, allow, name=volumes.storage_class)
-    await volumes.comes_round_to("Expanding")
+    await volumes.reaches_after_retries("Expanding")
     await asks_for(volumes, "2Gi")
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         pytest.param(
             {"size": 1},
@@ -131,15 +133,15 @@ async def test_a_class_that_lets_no_claim_grow_is_told_in_plain_words(volumes: V
         ),
     ],
 )
-async def test_what_no_claim_can_do_is_refused_at_once(volumes: Volumes, change: dict[str, object], said: str) -> None:
+async def test_an_impossible_change_is_rejected(volumes: Volumes, change: dict[str, object], message: str) -> None:
     await volumes.create(size=2)
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(Invalid) as rejected:
         await volumes.change(**change)
-    assert str(refused.value).startswith('DemoVolume.demo.civo.com "data" is invalid: ')
-    assert said in str(refused.value)
+    assert str(rejected.value).startswith('DemoVolume.demo.civo.com "data" is invalid: ')
+    assert message in str(rejected.value)
 
 
-async def test_a_claim_deleted_by_hand_is_made_anew(volumes: Volumes, operator: Manager) -> None:
+async def test_a_deleted_claim_is_recreated(volumes: Volumes, operator: Manager) -> None:
     await volumes.create()
     lost = await eventually(volumes.claim)
     await volumes.client.delete(lost)
@@ -150,9 +152,7 @@ async def test_a_claim_deleted_by_hand_is_made_anew(volumes: Volumes, operator: 
     await eventually(is_replaced)
 
 
-async def test_a_claim_that_is_deleted_and_in_use_is_made_anew_when_it_is_free(
-    volumes: Volumes, operator: Manager
-) -> None:
+async def test_a_deleted_claim_in_use_is_recreated_once_it_is_free(volumes: Volumes, operator: Manager) -> None:
     await volumes.create()
     held = await eventually(volumes.claim)
     await volumes.use()
@@ -165,17 +165,17 @@ async def test_a_claim_that_is_deleted_and_in_use_is_made_anew_when_it_is_free(
     assert (await volumes.claim()).metadata.uid != held.metadata.uid
 
 
-async def test_a_claim_of_somebody_else_is_left_alone(volumes: Volumes, operator: Manager) -> None:
-    theirs = await volumes.somebodys_claim()
+async def test_a_foreign_claim_is_left_alone(volumes: Volumes, operator: Manager) -> None:
+    theirs = await volumes.create_foreign_claim()
     await volumes.create(size=5)
     volume = await volumes.reaches("ClaimNotOwned")
     assert condition(volume, "Ready").message == (
-        'PersistentVolumeClaim "data" was not made for this volume (it belongs to nobody) and is left alone: delete it, '
-        "or give the volume another name"
+        'PersistentVolumeClaim "data" has no controlling owner, not this volume: '
+        "delete the claim, or create the volume under another name"
     )
     assert volume.status.claim_phase == ""
 
-    await volumes.has_told(volume, ("Warning", "ClaimNotOwned"))
+    await volumes.has_events(volume, ("Warning", "ClaimNotOwned"))
     await asks_for(volumes, "1Gi")
     assert (await volumes.claim()).metadata.owner_references == []
     await volumes.client.delete(theirs)
@@ -183,7 +183,7 @@ async def test_a_claim_of_somebody_else_is_left_alone(volumes: Volumes, operator
     await asks_for(volumes, "5Gi")
 
 
-async def test_a_claim_that_a_quota_forbids_is_told_of_and_made_when_there_is_room(
+async def test_a_claim_over_quota_is_reported_and_created_once_the_quota_allows_it(
     volumes: Volumes, operator: Manager
 ) -> None:
     spec = ResourceQuotaSpec(hard={"persistentvolumeclaims": "0"})
@@ -196,30 +196,30 @@ async def test_a_claim_that_a_quota_forbids_is_told_of_and_made_when_there_is_ro
 
     await eventually(is_in_force)
     await volumes.create()
-    said = condition(await volumes.reaches("ClaimRefused"), "Ready").message
-    assert said.startswith('PersistentVolumeClaim "data" of 1Gi cannot be made: ')
-    assert "exceeded quota: none" in said
+    message = condition(await volumes.reaches("ClaimRefused"), "Ready").message
+    assert message.startswith('PersistentVolumeClaim "data" of 1Gi cannot be created: ')
+    assert "exceeded quota: none" in message
     await volumes.client.delete(quota)
     await gone(volumes.client.get, ResourceQuota, "none", namespace=volumes.namespace)
-    await volumes.comes_round_to("ClaimPending")
+    await volumes.reaches_after_retries("ClaimPending")
 
 
-async def test_a_storage_class_that_cannot_be_is_told_of(volumes: Volumes, operator: Manager) -> None:
+async def test_an_invalid_storage_class_is_reported(volumes: Volumes, operator: Manager) -> None:
     volume = await volumes.create(storage_class="Gold")
-    said = condition(await volumes.reaches("ClaimRefused"), "Ready").message
-    assert said.startswith('PersistentVolumeClaim "data" of 1Gi cannot be made: ')
-    assert 'spec.storageClassName: Invalid value: "Gold"' in said
-    await volumes.has_told(volume, ("Warning", "ClaimRefused"))
+    message = condition(await volumes.reaches("ClaimRefused"), "Ready").message
+    assert message.startswith('PersistentVolumeClaim "data" of 1Gi cannot be created: ')
+    assert 'spec.storageClassName: Invalid value: "Gold"' in message
+    await volumes.has_events(volume, ("Warning", "ClaimRefused"))
 
 
-async def test_the_claim_goes_with_the_volume(volumes: Volumes, operator: Manager) -> None:
+async def test_the_claim_is_deleted_with_the_volume(volumes: Volumes, operator: Manager) -> None:
     await volumes.create()
     await eventually(volumes.claim)
     await volumes.delete()
     await gone(volumes.claim)
 
 
-async def test_a_new_volume_of_an_old_name_gets_a_claim_of_its_own(volumes: Volumes, operator: Manager) -> None:
+async def test_a_recreated_volume_gets_a_claim_of_its_own(volumes: Volumes, operator: Manager) -> None:
     await volumes.create()
     old = await eventually(volumes.claim)
     await volumes.delete()

@@ -1,4 +1,4 @@
-"""A browser, without a window: Chromium."""
+"""Chromium without a window."""
 
 import asyncio
 import shutil
@@ -23,18 +23,18 @@ FLAGS = (
 
 
 class Chromium:
-    """A browser that knows nothing of what it has seen before."""
+    """A browser without a cache from earlier visits."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._visits = 0
 
     async def page(self, url: str) -> str:
-        """The document that somebody who opens `url` sees, as HTML."""
+        """Return the rendered document at `url`, as HTML."""
         return await self._open(url, "--dump-dom")
 
     async def picture(self, url: str, path: Path) -> None:
-        """Write down what somebody who opens `url` sees, as a PNG."""
+        """Write a screenshot of `url`, as a PNG."""
         await self._open(url, f"--screenshot={path}", "--window-size=800,600")
 
     async def _open(self, url: str, *what: str) -> str:

@@ -1,4 +1,4 @@
-"""The operator at work on a control plane, as its own ServiceAccount with the rights that its controller declares."""
+"""Fixtures: the operator runs as its own ServiceAccount, with only the permissions that its controller declares."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +15,7 @@ from mywebs import MyWebs, NewOperator
 
 @pytest_asyncio.fixture
 async def webs(cluster: Cluster, namespace: str) -> AsyncIterator[MyWebs]:
-    """The MyWebs of the test's namespace; their node ports are free again after it."""
+    """The MyWebs of the test's namespace; their node ports are released after the test."""
     await cluster.install(api)
     webs = MyWebs(cluster, namespace)
     yield webs
@@ -31,7 +31,7 @@ async def account(cluster: Cluster, namespace: str) -> AsyncIterator[Config]:
 
 @pytest.fixture
 def new_operator() -> NewOperator:
-    """Makes an operator, as a new process would be."""
+    """Return a function that creates an operator, as a new process would."""
 
     def make(config: Config | Transport) -> Manager:
         return manager.replace(config=config) if isinstance(config, Config) else manager.replace(transport=config)
@@ -41,6 +41,6 @@ def new_operator() -> NewOperator:
 
 @pytest_asyncio.fixture
 async def operator(new_operator: NewOperator, account: Config, webs: MyWebs) -> AsyncIterator[Manager]:
-    """The operator, at work."""
+    """The running operator."""
     async with new_operator(account) as operator:
         yield operator

@@ -14,13 +14,13 @@ needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")
 
 
 async def kubectl(cluster: Cluster, *arguments: str) -> str:
-    """What a command says; it has to succeed."""
+    """Return the output of a command that must succeed."""
     assert KUBECTL is not None
     kubeconfig = cluster.kubeconfig()
     process = await asyncio.create_subprocess_exec(
         KUBECTL,
         f"--kubeconfig={kubeconfig}",
-        f"--cache-dir={kubeconfig}.cache",  # by default it remembers for hours which kinds there are
+        f"--cache-dir={kubeconfig}.cache",  # the default cache keeps the list of kinds for hours
         *arguments,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""What the tests do with MyWebs, and what they look at."""
+"""Helpers: what a user does with MyWebs, and what a user sees."""
 
 import hashlib
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from kubewright.testing import Cluster, eventually, gone
 from myweb_operator.api.v1.myweb import MyWeb, MyWebSpec
 
 NewOperator = Callable[[Config | Transport], Manager]
-"""Makes an operator, as a new process would be."""
+"""Return a function that creates an operator, as a new process would."""
 
 PAGE_HASH = "operator.k8s-summit.org/page-sha256"
 PORT = 30080
@@ -23,7 +23,7 @@ PAGE, OTHER_PAGE = "<h1>Hello</h1>\n", "<h1>Good bye</h1>\n"
 
 
 class MyWebs:
-    """The MyWebs of one namespace, as a user handles them."""
+    """The MyWebs of one namespace."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.client: Client = cluster.client
@@ -38,7 +38,7 @@ class MyWebs:
         return await self.client.patch(MyWeb, MergePatch({"spec": spec}), name=name, namespace=self.namespace)
 
     async def hold_pods_back(self, phase: str | None, name: str = "web") -> None:
-        """Let no new Pod get further than that; None lets all go on."""
+        """Keep new Pods in this phase. None lets them continue."""
         annotations = {"simulation.kubewright.dev/phase": phase}
         template = {"metadata": {"annotations": annotations}}
         await self.client.patch(await self.deployment(name), MergePatch({"spec": {"template": template}}))
@@ -70,14 +70,14 @@ class MyWebs:
         ]
 
     async def warns(self, reason: str, web: MyWeb) -> None:
-        """It has told once, in an Event, what it says in its status."""
-        told = [(each.type, each.reason, each.regarding and each.regarding.uid)
+        """Assert that one Event has the message of the status."""
+        recorded = [(each.type, each.reason, each.regarding and each.regarding.uid)
                 for each in await self.events(web.metadata.name)
                 if each.note == ready_condition(web).message]  # fmt: skip
-        assert told == [("Warning", reason, web.metadata.uid)]
+        assert recorded == [("Warning", reason, web.metadata.uid)]
 
     async def is_complete(self, name: str = "web", *, port: int = PORT, image: str = IMAGE, page: str = PAGE) -> MyWeb:
-        """It says of its present spec that it is completed, and its children are as the spec says."""
+        """Assert that the MyWeb reports completed for the current spec, and that its children match the spec."""
         web = await self.get(name)
         assert web.status.completed, ready_condition(web).message
         assert web.status.observed_generation == web.metadata.generation
@@ -97,7 +97,7 @@ class MyWebs:
         return await eventually(self.is_complete, name, port=port, image=image, page=page)
 
     async def is_held_up(self, reason: str, message: str, name: str = "web") -> MyWeb:
-        """It says of its present spec that it is not completed, and why."""
+        """Assert that the MyWeb reports not completed for the current spec, with this reason."""
         web = await self.get(name)
         condition = ready_condition(web)
         assert (condition.status, condition.reason) == ("False", reason), condition
@@ -107,18 +107,18 @@ class MyWebs:
         return web
 
     async def remove(self, name: str = "web") -> None:
-        """Delete it, and wait until nothing of it is left."""
+        """Delete a MyWeb, and wait until its children are deleted."""
         await self.delete(name)
         for get in (self.get, self.config_map, self.deployment, self.service):
             await gone(get, name)
 
     async def clean_up(self) -> None:
-        """Delete all of them, and what they own: node ports are the whole cluster's."""
+        """Delete all MyWebs and their children, because node ports belong to the whole cluster."""
         for kind in (MyWeb, Deployment, Service):
             for each in await self.client.list(kind, namespace=self.namespace):
                 try:
                     await self.client.delete(each)
-                except NotFound:  # its owner's deletion was faster
+                except NotFound:  # already deleted with its owner
                     continue
 
 

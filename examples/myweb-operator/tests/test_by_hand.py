@@ -1,4 +1,4 @@
-"""The manifests that are written by hand: applied as they stand, they are all that the operator needs."""
+"""The manifests that are written by hand contain all that the operator needs."""
 
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -30,14 +30,14 @@ PROGRAM = Image((sys.executable, "-m", "myweb_operator.main"), env={"PYTHONPATH"
 pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 
 
-def test_the_role_grants_what_the_controller_declares_no_less_and_no_more() -> None:
+def test_the_role_grants_exactly_the_declared_permissions() -> None:
     documents = yaml.load_all((MANIFESTS / "operator.yaml").read_text())
     [role] = [codec.from_dict(ClusterRole, each) for each in documents if each["kind"] == "ClusterRole"]
     assert granted(role.rules) == granted(manager.rbac_rules())
 
 
 @needs_kubectl
-async def test_their_service_account_can_do_all_that_the_operator_does(
+async def test_the_service_account_can_run_the_operator(
     webs: MyWebs, by_hand: Config, new_operator: NewOperator
 ) -> None:
     async with new_operator(by_hand):
@@ -48,7 +48,7 @@ async def test_their_service_account_can_do_all_that_the_operator_does(
 
 
 @needs_kubectl
-async def test_their_pod_runs_the_operator(
+async def test_the_pod_runs_the_operator(
     webs: MyWebs, by_hand: Config, cluster: Cluster, kubewright_target: str
 ) -> None:
     if kubewright_target == "kubeconfig":
@@ -60,7 +60,7 @@ async def test_their_pod_runs_the_operator(
 
 @pytest_asyncio.fixture
 async def by_hand(cluster: Cluster, webs: MyWebs, kubewright_target: str) -> AsyncIterator[Config]:
-    """The manifests are applied; the credentials of their ServiceAccount."""
+    """Apply the manifests. Yields the credentials of their ServiceAccount."""
     async with AsyncExitStack() as stack:
         if kubewright_target != "kubeconfig":
             await stack.enter_async_context(cluster.images({"myweb-operator:latest": PROGRAM}))
@@ -71,7 +71,7 @@ async def by_hand(cluster: Cluster, webs: MyWebs, kubewright_target: str) -> Asy
 
 
 async def credentials(cluster: Cluster) -> Config:
-    """Of the ServiceAccount `operator`."""
+    """Return credentials of the ServiceAccount `operator`."""
     tokens = cluster.client.subresource(ServiceAccount, "operator", "token", namespace="default")
     answer = await tokens.create(TokenRequest(spec=TokenRequestSpec(audiences=[])))
     assert answer is not None
@@ -88,7 +88,7 @@ async def no_pods(cluster: Cluster) -> None:
 
 
 def granted(rules: Iterable[PolicyRule | Granted]) -> set[tuple[str, str, str]]:
-    """Each verb on each resource."""
+    """Return each verb on each resource."""
     assert not any(rule.resource_names or rule.non_resource_urls for rule in rules)
     return {
         (group, resource, verb)

@@ -1,4 +1,4 @@
-"""ConfigMap, Deployment and Service: made, kept in line with the MyWeb, and gone with it."""
+"""ConfigMap, Deployment and Service are created, updated and deleted with the MyWeb."""
 
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ T = TypeVar("T", bound=Object)
 LABELS = {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/instance": "web"}
 
 
-async def test_a_page_is_mounted_where_the_web_server_looks_for_it(webs: MyWebs) -> None:
+async def test_the_page_is_mounted_in_the_document_root(webs: MyWebs) -> None:
     await webs.create()
     await webs.completes()
     template = (await webs.deployment()).spec.template.spec
@@ -30,7 +30,7 @@ async def test_a_page_is_mounted_where_the_web_server_looks_for_it(webs: MyWebs)
     assert (await webs.config_map()).data == {"index.html": PAGE}
 
 
-async def test_the_service_leads_to_the_pods_from_the_port_of_every_node(webs: MyWebs) -> None:
+async def test_the_service_exposes_the_pods_on_the_node_port(webs: MyWebs) -> None:
     await webs.create()
     await webs.completes()
     service, [pod] = await webs.service(), await webs.pods()
@@ -42,7 +42,7 @@ async def test_the_service_leads_to_the_pods_from_the_port_of_every_node(webs: M
     assert [(each.name, each.container_port) for each in pod.spec.containers[0].ports] == [("http", 80)]
 
 
-async def test_all_three_belong_to_it(webs: MyWebs) -> None:
+async def test_the_myweb_owns_its_children(webs: MyWebs) -> None:
     web = await webs.create()
     await webs.completes()
     for child in (await webs.config_map(), await webs.deployment(), await webs.service()):
@@ -51,7 +51,7 @@ async def test_all_three_belong_to_it(webs: MyWebs) -> None:
         assert described == ("operator.k8s-summit.org/v1", "MyWeb", "web", web.metadata.uid, True)
 
 
-async def test_another_page_is_served_by_new_pods(webs: MyWebs) -> None:
+async def test_a_new_page_is_rolled_out(webs: MyWebs) -> None:
     await webs.create()
     await webs.completes()
     [old] = await webs.pods()
@@ -61,14 +61,14 @@ async def test_another_page_is_served_by_new_pods(webs: MyWebs) -> None:
     assert new.metadata.uid != old.metadata.uid
 
 
-async def test_another_image_is_rolled_out(webs: MyWebs) -> None:
+async def test_a_new_image_is_rolled_out(webs: MyWebs) -> None:
     await webs.create()
     await webs.completes()
     await webs.change(image=OTHER_IMAGE)
     await webs.completes(image=OTHER_IMAGE)
 
 
-async def test_another_port_moves_the_service_and_leaves_the_pods_alone(webs: MyWebs) -> None:
+async def test_a_new_port_changes_only_the_service(webs: MyWebs) -> None:
     await webs.create()
     await webs.completes()
     before, [pod] = await webs.service(), await webs.pods()
@@ -79,7 +79,7 @@ async def test_another_port_moves_the_service_and_leaves_the_pods_alone(webs: My
     assert still.metadata.uid == pod.metadata.uid
 
 
-async def test_all_of_a_spec_can_change_at_once(webs: MyWebs) -> None:
+async def test_the_whole_spec_can_change_at_once(webs: MyWebs) -> None:
     await webs.create()
     await webs.completes()
     await webs.change(image=OTHER_IMAGE, nodePortNumber=PORT + 1, pageContentHtml=OTHER_PAGE)
@@ -87,7 +87,7 @@ async def test_all_of_a_spec_can_change_at_once(webs: MyWebs) -> None:
 
 
 @pytest.mark.parametrize("kind", [ConfigMap, Deployment, Service])
-async def test_a_child_that_is_deleted_by_hand_comes_back(webs: MyWebs, kind: type[Object]) -> None:
+async def test_a_deleted_child_is_recreated(webs: MyWebs, kind: type[Object]) -> None:
     await webs.create()
     await webs.completes()
     lost = await webs.client.get(kind, "web", namespace=webs.namespace)
@@ -123,9 +123,7 @@ TWO_PORTS = [{"name": "http", "port": 80, "nodePort": PORT}, {"name": "https", "
         pytest.param(Service, {"metadata": {"ownerReferences": None}}, id="owner"),
     ],
 )  # fmt: skip
-async def test_a_child_that_is_edited_by_hand_is_put_right(
-    webs: MyWebs, kind: type[Object], edit: dict[str, object]
-) -> None:
+async def test_an_edited_child_is_restored(webs: MyWebs, kind: type[Object], edit: dict[str, object]) -> None:
     await webs.create()
     await webs.completes()
     before = await webs.client.get(kind, "web", namespace=webs.namespace)
@@ -141,7 +139,7 @@ async def test_a_child_that_is_edited_by_hand_is_put_right(
     await eventually(is_put_right)
 
 
-async def test_all_goes_with_it(webs: MyWebs) -> None:
+async def test_all_children_are_deleted_with_the_myweb(webs: MyWebs) -> None:
     await webs.create()
     await webs.completes()
     await webs.delete()
@@ -156,8 +154,8 @@ async def test_all_goes_with_it(webs: MyWebs) -> None:
 
 
 @pytest.mark.parametrize("kind", [ConfigMap, Deployment, Service])
-async def test_what_is_somebody_elses_is_left_alone_and_named(webs: MyWebs, kind: type[Object]) -> None:
-    mine = await webs.client.create(somebodys(kind, webs.namespace))
+async def test_a_foreign_object_is_left_alone_and_reported(webs: MyWebs, kind: type[Object]) -> None:
+    mine = await webs.client.create(foreign_object(kind, webs.namespace))
     await webs.create()
     await eventually(webs.is_held_up, "NameTaken", f'{kind.__name__} "{webs.namespace}/web" exists and has no')
     still = await webs.client.get(kind, "web", namespace=webs.namespace)
@@ -167,7 +165,7 @@ async def test_what_is_somebody_elses_is_left_alone_and_named(webs: MyWebs, kind
     await webs.completes()
 
 
-async def test_children_that_were_left_behind_are_taken_up_again(webs: MyWebs) -> None:
+async def test_orphaned_children_are_adopted_again(webs: MyWebs) -> None:
     await webs.create()
     await webs.completes()
     before = await webs.service()
@@ -180,8 +178,8 @@ async def test_children_that_were_left_behind_are_taken_up_again(webs: MyWebs) -
     assert [owner.uid for owner in service.metadata.owner_references] == [web.metadata.uid]
 
 
-def somebodys(kind: type[T], namespace: str) -> T:
-    """An object of the name that a MyWeb's child would have."""
+def foreign_object(kind: type[T], namespace: str) -> T:
+    """Return an object with the name of a MyWeb's child."""
     labels = {"app": "other"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "other", "image": "other"}]}}
     contents: dict[type[Object], dict[str, object]] = {
@@ -193,7 +191,7 @@ def somebodys(kind: type[T], namespace: str) -> T:
 
 
 def wanted_of(child: Object) -> object:
-    """What a child should be: all but its metadata and status."""
+    """Return a child without metadata and status."""
     if isinstance(child, ConfigMap):
         return child.data
     if isinstance(child, Service):

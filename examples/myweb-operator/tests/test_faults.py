@@ -1,4 +1,4 @@
-"""Whatever goes wrong between the operator and the API server, the MyWebs end as their specs say."""
+"""Faults between the operator and the API server: the final state always matches the specs."""
 
 import asyncio
 import random
@@ -13,7 +13,9 @@ from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
 pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 
 
-async def test_it_is_made_whenever_the_operator_dies(webs: MyWebs, new_operator: NewOperator, account: Config) -> None:
+async def test_a_myweb_is_created_wherever_the_operator_is_killed(
+    webs: MyWebs, new_operator: NewOperator, account: Config
+) -> None:
     async for faults in killed_after_each_write(account):
         await webs.create()
         async with new_operator(faults):
@@ -23,7 +25,7 @@ async def test_it_is_made_whenever_the_operator_dies(webs: MyWebs, new_operator:
         await webs.remove()
 
 
-async def test_it_is_changed_whenever_the_operator_dies(
+async def test_a_myweb_is_changed_wherever_the_operator_is_killed(
     webs: MyWebs, new_operator: NewOperator, account: Config
 ) -> None:
     async for faults in killed_after_each_write(account):
@@ -38,9 +40,7 @@ async def test_it_is_changed_whenever_the_operator_dies(
         await webs.remove()
 
 
-async def test_it_says_nothing_wrong_out_of_a_cache_that_is_behind(
-    webs: MyWebs, new_operator: NewOperator, account: Config
-) -> None:
+async def test_a_stale_cache_leads_to_no_wrong_status(webs: MyWebs, new_operator: NewOperator, account: Config) -> None:
     faults = Faults(account)
     faults.lag = 0.3
     async with new_operator(faults):
@@ -51,7 +51,7 @@ async def test_it_says_nothing_wrong_out_of_a_cache_that_is_behind(
             await eventually(is_right_whenever_it_is_completed, webs, page)
 
 
-async def test_one_that_is_made_again_at_once_gets_children_of_its_own(
+async def test_a_recreated_myweb_gets_children_of_its_own(
     webs: MyWebs, new_operator: NewOperator, account: Config
 ) -> None:
     faults = Faults(account)
@@ -67,7 +67,7 @@ async def test_one_that_is_made_again_at_once_gets_children_of_its_own(
             assert [owner.uid for owner in child.metadata.owner_references] == [web.metadata.uid]
 
 
-async def test_what_is_somebody_elses_is_left_alone_though_the_cache_does_not_show_it_yet(
+async def test_a_foreign_object_is_left_alone_with_a_stale_cache(
     webs: MyWebs, new_operator: NewOperator, account: Config
 ) -> None:
     faults = Faults(account)
@@ -75,7 +75,7 @@ async def test_what_is_somebody_elses_is_left_alone_though_the_cache_does_not_sh
         faults.lag = 5
         mine = ConfigMap(metadata=ObjectMeta(name="web", namespace=webs.namespace), data={"index.html": "mine"})
         await webs.client.create(mine)
-        await asyncio.sleep(0.5)  # now its event is on its way, late
+        await asyncio.sleep(0.5)  # the delayed event is on its way
         faults.lag = 0
         await webs.create()
         await eventually(
@@ -84,9 +84,7 @@ async def test_what_is_somebody_elses_is_left_alone_though_the_cache_does_not_sh
         assert (await webs.config_map()).data == {"index.html": "mine"}
 
 
-async def test_a_page_that_changes_again_and_again_ends_as_the_last_one(
-    webs: MyWebs, new_operator: NewOperator, account: Config
-) -> None:
+async def test_the_last_of_many_changes_is_served(webs: MyWebs, new_operator: NewOperator, account: Config) -> None:
     async with new_operator(account):
         await webs.create()
         for number in range(50):
@@ -94,7 +92,9 @@ async def test_a_page_that_changes_again_and_again_ends_as_the_last_one(
         await webs.completes(page="<h1>49</h1>")
 
 
-async def test_all_come_about_in_a_storm_of_errors(webs: MyWebs, new_operator: NewOperator, account: Config) -> None:
+async def test_all_mywebs_are_completed_despite_random_faults(
+    webs: MyWebs, new_operator: NewOperator, account: Config
+) -> None:
     faults = Faults(account)
     names = [f"web-{number}" for number in range(10)]
     async with new_operator(faults):

@@ -1,4 +1,4 @@
-"""What is generated (config/, client/) and what the program says are the same."""
+"""The generated files (config/, client/) match the program."""
 
 import subprocess
 import sys
@@ -19,13 +19,13 @@ PROJECT = Path(__file__).parents[1]
 @pytest.mark.parametrize(
     "what", [[], ["client", "--output", "client", "--name", "myweb-client"]], ids=["config", "client"]
 )
-def test_it_is_up_to_date(what: list[str]) -> None:
+def test_generated_files_are_up_to_date(what: list[str]) -> None:
     command = [str(Path(sys.executable).with_name("kubewright")), "generate", *what, "--check"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-async def test_the_sample_and_the_crd_are_accepted_as_they_stand(cluster: Cluster, webs: MyWebs) -> None:
+async def test_the_sample_and_the_crd_are_valid(cluster: Cluster, webs: MyWebs) -> None:
     crd = yaml.load((PROJECT / "config/crd/bases/operator.k8s-summit.org_mywebs.yaml").read_text())
     await cluster.client.apply(codec.from_dict(CustomResourceDefinition, crd), field_validation="Strict")
     sample = codec.from_dict(MyWeb, yaml.load((PROJECT / "config/samples/operator_v1_myweb.yaml").read_text()))

@@ -1,4 +1,4 @@
-"""What kubectl shows of MyWebs, once the API server lists their kind among those that there are."""
+"""The output of kubectl, once the API server lists MyWeb in discovery."""
 
 import pytest
 from kubewright.testing import Cluster, eventually
@@ -11,7 +11,7 @@ pytestmark = [
 ]  # fmt: skip
 
 
-async def test_all_that_is_in_a_namespace_has_its_mywebs_too(webs: MyWebs, cluster: Cluster) -> None:
+async def test_kubectl_get_all_lists_mywebs(webs: MyWebs, cluster: Cluster) -> None:
     await webs.create()
     await webs.completes()
 
@@ -22,7 +22,7 @@ async def test_all_that_is_in_a_namespace_has_its_mywebs_too(webs: MyWebs, clust
     await eventually(all_are_shown)
 
 
-async def test_they_are_called_web_for_short(webs: MyWebs, cluster: Cluster) -> None:
+async def test_kubectl_accepts_the_short_name(webs: MyWebs, cluster: Cluster) -> None:
     await webs.create()
     await webs.completes()
     shown = await eventually(kubectl, cluster, "get", "web", f"--namespace={webs.namespace}")
@@ -31,6 +31,6 @@ async def test_they_are_called_web_for_short(webs: MyWebs, cluster: Cluster) -> 
     assert line.split()[:4] == ["web", "nginx:1.23.1", str(PORT), "true"]
 
 
-async def test_a_field_is_explained_by_its_description(webs: MyWebs, cluster: Cluster) -> None:
+async def test_kubectl_explains_a_field(webs: MyWebs, cluster: Cluster) -> None:
     said = await eventually(kubectl, cluster, "explain", "web.spec.nodePortNumber")
-    assert "The port of every node on which the page is reached" in " ".join(said.split())
+    assert "The port on every node that serves the page" in " ".join(said.split())

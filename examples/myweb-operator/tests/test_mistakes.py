@@ -1,4 +1,4 @@
-"""What somebody writes wrong in a MyWeb is told at once, with the field."""
+"""The API server rejects an invalid MyWeb and names the field."""
 
 import pytest
 from kubewright import Invalid, ObjectMeta
@@ -24,7 +24,7 @@ Loose = Unstructured.of(MyWeb.__api__)
         pytest.param({"pageContentHtml": None}, "spec.pageContentHtml: Required value", id="no page"),
     ],
 )
-async def test_a_value_that_cannot_be_is_refused(webs: MyWebs, spec: dict[str, object], said: str) -> None:
+async def test_an_invalid_value_is_rejected(webs: MyWebs, spec: dict[str, object], said: str) -> None:
     content = {"spec": {**RIGHT, **spec}}
     with pytest.raises(Invalid) as refused:
         await webs.client.create(Loose(metadata=ObjectMeta(name="web", namespace=webs.namespace), content=content))
@@ -32,13 +32,13 @@ async def test_a_value_that_cannot_be_is_refused(webs: MyWebs, spec: dict[str, o
 
 
 @pytest.mark.parametrize("name", ["1st", "my.web", "w" * 64])
-async def test_a_name_that_no_service_can_have_is_refused(webs: MyWebs, name: str) -> None:
+async def test_a_name_invalid_for_a_service_is_rejected(webs: MyWebs, name: str) -> None:
     with pytest.raises(Invalid) as refused:
         await webs.create(name)
-    assert "metadata.name is the Service's too" in str(refused.value)
+    assert "metadata.name is also the name of the Service" in str(refused.value)
 
 
-async def test_a_field_that_does_not_exist_is_refused(webs: MyWebs) -> None:
+async def test_an_unknown_field_is_rejected(webs: MyWebs) -> None:
     wrong = Loose(metadata=ObjectMeta(name="web", namespace=webs.namespace), content={"spec": {**RIGHT, "port": 80}})
     with pytest.raises(BadRequest) as refused:
         await webs.client.create(wrong, field_validation="Strict")
@@ -46,7 +46,7 @@ async def test_a_field_that_does_not_exist_is_refused(webs: MyWebs) -> None:
 
 
 @pytest.mark.usefixtures("operator")
-async def test_the_longest_page_that_is_taken_is_served_in_any_script(webs: MyWebs) -> None:
+async def test_the_longest_valid_page_is_served_in_any_script(webs: MyWebs) -> None:
     page = "\N{GRINNING FACE}" * 262_144
     await webs.create(page=page)
     await webs.completes(page=page)

@@ -1,4 +1,4 @@
-"""The page, as its readers get it: at the node port, by a plain HTTP client and in a browser."""
+"""The page at the node port, as an HTTP client and a browser see it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.xdist_group(f"node port {PORT}"), pytest.mark.usefixtu
 
 LOOKS = """<!doctype html>
 <title>{title}</title>
-<style>body {{ background: {colour}; }}</style>
+<style>body {{ background: {color}; }}</style>
 <h1>{title}</h1>
 <p id="script">no script has run</p>
 <script>document.getElementById("script").textContent = "6 times 7 is " + 6 * 7;</script>
@@ -34,7 +34,7 @@ async def pods_that_run(cluster: Cluster, kubewright_target: str) -> AsyncIterat
         yield
 
 
-async def test_the_page_is_at_the_node_port_and_follows_the_spec(webs: MyWebs) -> None:
+async def test_the_node_port_serves_the_page_of_the_spec(webs: MyWebs) -> None:
     await webs.create()
     await eventually(shows, PAGE)
     await webs.change(pageContentHtml=OTHER_PAGE)
@@ -47,7 +47,7 @@ async def test_the_page_is_at_the_node_port_and_follows_the_spec(webs: MyWebs) -
     await eventually(is_closed, PORT + 1)
 
 
-async def test_its_readers_notice_nothing_of_a_rollout_but_the_new_page(webs: MyWebs) -> None:
+async def test_a_rollout_interrupts_no_request(webs: MyWebs) -> None:
     await webs.create()
     await eventually(shows, PAGE)
     await webs.change(pageContentHtml=OTHER_PAGE)
@@ -59,13 +59,9 @@ async def test_its_readers_notice_nothing_of_a_rollout_but_the_new_page(webs: My
 
 @needs_chromium
 @pytest.mark.timeout(300)
-async def test_a_browser_shows_the_page_and_its_changes_and_finds_it_where_it_has_moved(
-    webs: MyWebs, tmp_path: Path
-) -> None:
+async def test_a_browser_shows_the_page_its_changes_and_its_new_port(webs: MyWebs, tmp_path: Path) -> None:
     browser = Chromium(tmp_path)
-    first, second = (
-        LOOKS.format(title=title, colour=colour) for title, colour in (("First", "gold"), ("Second", "teal"))
-    )
+    first, second = (LOOKS.format(title=title, color=color) for title, color in (("First", "gold"), ("Second", "teal")))
     await webs.create(page=first)
     await eventually(shows, first)
     await eventually(browser_shows, browser, PORT, "<h1>First</h1>", "6 times 7 is 42")
@@ -99,7 +95,7 @@ async def is_closed(port: int) -> None:
 
 
 async def now_at(port: int) -> str | None:
-    """What `fetch` gives. Raises AssertionError where a connection was made and nothing came of it: to be asked again."""
+    """Return the result of `fetch`. Raises AssertionError, to be retried, if a connection breaks."""
     try:
         return await asyncio.to_thread(fetch, port)
     except (OSError, HTTPException) as error:
@@ -107,7 +103,7 @@ async def now_at(port: int) -> str | None:
 
 
 def fetch(port: int) -> str | None:
-    """The page at a node port of this machine; None where nothing listens."""
+    """Return the page at a node port of this machine; None if nothing listens."""
     try:
         with urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
             return str(answer.read().decode())

@@ -1,4 +1,4 @@
-"""A node port is one Service's: who has it, and what becomes of those who want it too."""
+"""Node ports that are taken, moved and swapped."""
 
 import pytest
 from kubewright.apis.core.v1 import Service
@@ -11,18 +11,18 @@ from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, node_ports
 pytestmark = [pytest.mark.xdist_group(f"node port {PORT}"), pytest.mark.usefixtures("operator")]
 
 
-async def test_a_port_that_another_myweb_has_is_told_and_had_as_soon_as_it_is_free(webs: MyWebs) -> None:
+async def test_a_port_of_another_myweb_is_reported_and_used_once_it_is_free(webs: MyWebs) -> None:
     await webs.create("first")
     await webs.completes("first")
     await webs.create("second")
-    told = f'node port {PORT} is taken by Service "{webs.namespace}/first"'
-    web = await eventually(webs.is_held_up, "NodePortTaken", told, "second")
+    message = f'node port {PORT} is taken by Service "{webs.namespace}/first"'
+    web = await eventually(webs.is_held_up, "NodePortTaken", message, "second")
     await eventually(webs.warns, "NodePortTaken", web)
     await webs.delete("first")
     await webs.completes("second")
 
 
-async def test_a_port_that_any_other_service_has_is_told_too(webs: MyWebs) -> None:
+async def test_a_port_of_another_service_is_reported(webs: MyWebs) -> None:
     other = await webs.client.create(service("other", webs.namespace, {"port": 443, "nodePort": PORT}))
     await webs.create()
     await eventually(webs.is_held_up, "NodePortTaken", f'Service "{webs.namespace}/other"')
@@ -30,7 +30,7 @@ async def test_a_port_that_any_other_service_has_is_told_too(webs: MyWebs) -> No
     await webs.completes()
 
 
-async def test_a_move_to_a_port_that_is_taken_leaves_the_page_where_it_is(webs: MyWebs) -> None:
+async def test_a_move_to_a_taken_port_keeps_the_old_port(webs: MyWebs) -> None:
     other = await webs.client.create(service("other", webs.namespace, {"port": 443, "nodePort": PORT + 1}))
     await webs.create()
     await webs.completes()
@@ -42,7 +42,7 @@ async def test_a_move_to_a_port_that_is_taken_leaves_the_page_where_it_is(webs: 
     await webs.completes(port=PORT + 1, page=OTHER_PAGE, image=OTHER_IMAGE)
 
 
-async def test_of_two_that_want_a_port_each_gets_one_when_one_of_them_chooses_another(webs: MyWebs) -> None:
+async def test_two_mywebs_with_one_port_are_served_once_one_of_them_moves(webs: MyWebs) -> None:
     await webs.create("first")
     await webs.create("second")
 
@@ -57,7 +57,7 @@ async def test_of_two_that_want_a_port_each_gets_one_when_one_of_them_chooses_an
     await webs.completes("first" if loser == "second" else "second")
 
 
-async def test_two_can_swap_their_ports(webs: MyWebs) -> None:
+async def test_two_mywebs_can_swap_ports(webs: MyWebs) -> None:
     await webs.create("first", port=PORT)
     await webs.create("second", port=PORT + 1)
     await webs.completes("first", port=PORT)

@@ -1,4 +1,4 @@
-"""The program beside the operator, as a user runs it: it has the generated client, and nothing of the operator."""
+"""The program publish.py, as a user runs it: with the generated client and without the operator."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 
 
 class Publisher:
-    """Somebody who publishes pages in one namespace."""
+    """A user who publishes pages in one namespace."""
 
     def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
         self._environment = os.environ | {
@@ -29,7 +29,7 @@ class Publisher:
         self._file = folder / "page.html"
 
     async def begin(self, page: str, *flags: str, port: int = PORT) -> asyncio.subprocess.Process:
-        """The program, at work."""
+        """The running program."""
         self._file.write_text(page)
         return await asyncio.create_subprocess_exec(
             sys.executable,
@@ -45,7 +45,7 @@ class Publisher:
         )
 
     async def publish(self, page: str, *flags: str, port: int = PORT) -> tuple[int, str, str]:
-        """The program's exit status, and what it says."""
+        """Return the exit status and the output of the program."""
         process = await self.begin(page, *flags, port=port)
         said, complaint = await process.communicate()
         assert process.returncode is not None
@@ -57,7 +57,7 @@ def publisher(cluster: Cluster, webs: MyWebs, tmp_path: Path) -> Publisher:
     return Publisher(cluster, webs.namespace, tmp_path)
 
 
-async def test_a_page_is_published_and_published_anew(webs: MyWebs, operator: Manager, publisher: Publisher) -> None:
+async def test_a_page_is_published_and_updated(webs: MyWebs, operator: Manager, publisher: Publisher) -> None:
     status, said, complaint = await publisher.publish(PAGE)
     assert status == 0, complaint
     assert said.startswith("web created\n")
@@ -78,9 +78,7 @@ async def test_all_pages_are_listed(webs: MyWebs, operator: Manager, publisher: 
     assert [line.split()[0] for line in said.splitlines()[-2:]] == ["other", "web"]
 
 
-async def test_why_a_page_is_not_served_is_told_and_that_it_is(
-    webs: MyWebs, operator: Manager, publisher: Publisher
-) -> None:
+async def test_progress_of_a_page_is_reported(webs: MyWebs, operator: Manager, publisher: Publisher) -> None:
     await webs.create("other")
     await webs.completes("other")
     process = await publisher.begin(PAGE)
@@ -95,19 +93,19 @@ async def test_why_a_page_is_not_served_is_told_and_that_it_is(
     assert f"web: the page is served on port {PORT} of every node\n" in output.decode()
 
 
-async def test_a_page_that_nobody_serves_in_time_is_a_failure(publisher: Publisher) -> None:
+async def test_a_page_that_is_not_served_in_time_is_a_failure(publisher: Publisher) -> None:
     status, _, _ = await publisher.publish(PAGE, "--timeout=3")
     assert status == 1
 
 
-async def test_what_the_api_server_refuses_is_told_in_a_line(webs: MyWebs, publisher: Publisher) -> None:
+async def test_a_rejection_is_reported_in_one_line(webs: MyWebs, publisher: Publisher) -> None:
     status, _, complaint = await publisher.publish(PAGE, port=80)
     assert status == 1
     assert "spec.nodePortNumber in body should be greater than or equal to 30000" in complaint
     assert complaint.count("\n") == 1
 
 
-def test_the_program_loads_nothing_of_the_operator() -> None:
+def test_the_program_does_not_import_the_operator() -> None:
     program = "import sys, publish; sys.exit(any(name.startswith('myweb_operator') for name in sys.modules))"
     environment = os.environ | {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'client/src'}"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, check=False)

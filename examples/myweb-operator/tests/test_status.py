@@ -1,4 +1,4 @@
-"""What a MyWeb says of itself, and how little is written for it."""
+"""The status of a MyWeb, and the number of writes."""
 
 import logging
 
@@ -13,7 +13,7 @@ from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
 pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 
 
-async def test_it_is_completed_only_when_its_pods_serve(
+async def test_a_myweb_is_completed_only_when_its_pods_serve(
     webs: MyWebs, operator: Manager, kubewright_target: str
 ) -> None:
     if kubewright_target != "embedded":
@@ -26,7 +26,7 @@ async def test_it_is_completed_only_when_its_pods_serve(
     await webs.completes()
 
 
-async def test_it_is_not_completed_while_another_page_is_rolled_out(webs: MyWebs, operator: Manager) -> None:
+async def test_a_myweb_is_not_completed_during_a_rollout(webs: MyWebs, operator: Manager) -> None:
     await webs.create()
     await webs.completes()
     deployment = await webs.deployment()
@@ -38,7 +38,7 @@ async def test_it_is_not_completed_while_another_page_is_rolled_out(webs: MyWebs
     await webs.completes(page=OTHER_PAGE)
 
 
-async def test_a_rollout_that_fails_is_told_in_the_words_of_kubernetes(webs: MyWebs, operator: Manager) -> None:
+async def test_a_failed_rollout_is_reported_with_the_message_of_kubernetes(webs: MyWebs, operator: Manager) -> None:
     quota = await webs.client.create(nothing_of("pods", webs.namespace))
     await eventually(is_in_force, webs, quota)
     await webs.create()
@@ -46,7 +46,7 @@ async def test_a_rollout_that_fails_is_told_in_the_words_of_kubernetes(webs: MyW
     await eventually(webs.warns, "RolloutFailed", web)
 
 
-async def test_a_child_that_is_refused_is_told_in_the_words_of_the_api_server(webs: MyWebs, operator: Manager) -> None:
+async def test_a_rejected_child_is_reported_with_the_message_of_the_api_server(webs: MyWebs, operator: Manager) -> None:
     quota = await webs.client.create(nothing_of("services.nodeports", webs.namespace))
     await eventually(is_in_force, webs, quota)
     await webs.create()
@@ -56,21 +56,21 @@ async def test_a_child_that_is_refused_is_told_in_the_words_of_the_api_server(we
     await webs.completes()
 
 
-async def test_each_spec_that_is_brought_about_is_an_event(webs: MyWebs, operator: Manager) -> None:
+async def test_each_completed_spec_is_recorded_as_an_event(webs: MyWebs, operator: Manager) -> None:
     await webs.create()
     await webs.completes()
     await webs.change(nodePortNumber=PORT + 1)
     await webs.completes(port=PORT + 1)
 
-    async def both_are_told() -> None:
-        told = {(each.type, each.reason, each.note) for each in await webs.events()}
+    async def both_are_recorded() -> None:
+        recorded = {(each.type, each.reason, each.note) for each in await webs.events()}
         for port in (PORT, PORT + 1):
-            assert ("Normal", "Completed", f"the page is served on port {port} of every node") in told
+            assert ("Normal", "Completed", f"the page is served on port {port} of every node") in recorded
 
-    await eventually(both_are_told)
+    await eventually(both_are_recorded)
 
 
-async def test_a_change_is_logged_from_which_value_to_which(
+async def test_a_change_is_logged_with_both_values(
     webs: MyWebs, operator: Manager, caplog: pytest.LogCaptureFixture
 ) -> None:
     await webs.create()
@@ -117,7 +117,7 @@ async def has_reconciled(operator: Manager, times: int) -> None:
 
 
 def nothing_of(resource: str, namespace: str) -> ResourceQuota:
-    """A quota that allows none of `resource`."""
+    """Create a quota that allows no `resource`."""
     metadata = ObjectMeta(name=resource, namespace=namespace)
     return ResourceQuota(metadata=metadata, spec=ResourceQuotaSpec(hard={resource: "0"}))
 

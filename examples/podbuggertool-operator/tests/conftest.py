@@ -1,6 +1,6 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --kubewright-target` says.
+"""Fixtures: the operator runs on the control plane that `pytest --kubewright-target` selects.
 
-It works as a ServiceAccount with the rights that its controllers declare, and no others.
+It runs as a ServiceAccount with only the permissions that its controllers declare.
 """
 
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ async def account(cluster: Cluster, tools: Podbuggertools) -> AsyncIterator[Conf
 
 @pytest.fixture
 def new_operator(account: Config, namespace: str) -> NewOperator:
-    """Makes operators, each as a new process would be."""
+    """Return a function that creates an operator, as a new process would."""
 
     def make(access: Config | Faults = account, clock: Clock | None = None) -> Manager:
         operator = manager.replace(namespaces=namespace, clock=clock)
@@ -42,6 +42,6 @@ def new_operator(account: Config, namespace: str) -> NewOperator:
 
 @pytest_asyncio.fixture
 async def operator(new_operator: NewOperator) -> AsyncIterator[Manager]:
-    """The operator, at work."""
+    """The running operator."""
     async with new_operator() as manager:
         yield manager

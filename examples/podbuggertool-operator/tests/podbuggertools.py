@@ -1,4 +1,4 @@
-"""What the tests do with Podbuggertools and Pods, and what they look at."""
+"""Helpers: what a user does with Podbuggertools and Pods, and what a user sees."""
 
 import secrets
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from kubewright.testing import Clock, Cluster, Faults, SystemClock, eventually
 
 from podbuggertool_operator import api
 from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool, PodbuggertoolSpec
-from podbuggertool_operator.controller.podbuggertool import LOOK_AGAIN
+from podbuggertool_operator.controller.podbuggertool import CHECK_INTERVAL
 
 GATE = "example.com/not-yet"
 
 
 class Podbuggertools:
-    """The Podbuggertools and Pods of one namespace, as a user handles them."""
+    """The Podbuggertools and Pods of one namespace."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -41,12 +41,12 @@ class Podbuggertools:
         await self.client.patch(Podbuggertool, MergePatch({"spec": spec}), name=name, namespace=self.namespace)
 
     async def touch(self, name: str = "tool") -> None:
-        """Change the tool in a way that means nothing: it is reconciled."""
+        """Trigger a reconcile of the tool."""
         note = MergePatch({"metadata": {"annotations": {"note": secrets.token_hex(4)}}})
         await self.client.patch(Podbuggertool, note, name=name, namespace=self.namespace)
 
     async def create_pod(self, name: str = "pod", *, app: str = "payment", gated: bool = False, **labels: str) -> Pod:
-        """A Pod; a gated one is on no node, and so not Ready, until `let_start`."""
+        """Create a Pod. A gated Pod is not scheduled, so it is not Ready, until `let_start`."""
         spec = PodSpec(containers=[Container(name="main", image="nginx")])
         spec.scheduling_gates = [PodSchedulingGate(name=GATE)] if gated else []
         return await self.client.create(Pod(metadata=self.metadata(name, app=app, **labels), spec=spec))
@@ -73,11 +73,11 @@ class Podbuggertools:
         return sorted(each.name for each in (await self.pod(pod)).spec.ephemeral_containers)
 
     async def has(self, tools: Sequence[str], pod: str = "pod") -> None:
-        """Fails unless these and no others are in the Pod."""
+        """Assert that the Pod has exactly these ephemeral containers."""
         assert await self.tools_in(pod) == sorted(tools)
 
     async def pods_with(self, image: str, pods: Sequence[str]) -> None:
-        """Wait until these Pods and no others have a container of that image added."""
+        """Wait until exactly these Pods have a container with this image."""
 
         async def check() -> None:
             found = await self.client.list(Pod, namespace=self.namespace)
@@ -87,7 +87,7 @@ class Podbuggertools:
         await eventually(check)
 
     async def installed(self, tool: str = "tool", *, pods: Sequence[str] = ("pod",)) -> Podbuggertool:
-        """The tool, once it says of its present spec that it is in these Pods, which are all."""
+        """Wait until the status lists exactly these Pods for the current spec, and return the tool."""
 
         async def check() -> Podbuggertool:
             found = await self.get(tool)
@@ -102,7 +102,7 @@ class Podbuggertools:
         return await eventually(check)
 
     async def nothing_matches(self, tool: str = "tool") -> None:
-        """Wait until the tool says that no Pod matches."""
+        """Wait until the status reports that no Pod matches."""
 
         async def check() -> None:
             assert installed_condition(await self.get(tool)).reason == "NoPods"
@@ -110,25 +110,25 @@ class Podbuggertools:
         await eventually(check)
 
     async def create_all(self, pods: Sequence[str], images: Sequence[str]) -> None:
-        """Pods, and for each image a tool of its name that goes into all of them."""
+        """Create Pods, and a tool for each image that is added to all of them."""
         for pod in pods:
             await self.create_pod(pod)
         for image in images:
             await self.create(image, image=image)
 
     async def all_installed(self, pods: Sequence[str], images: Sequence[str]) -> None:
-        """Wait until all say so, and look whether it is so."""
+        """Wait until all tools report all Pods, and check the Pods."""
         for image in images:
             await self.installed(image, pods=pods)
         for pod in pods:
             await self.has([f"ephemeral-{image}" for image in images], pod=pod)
 
     async def rest(self, faults: Faults) -> None:
-        """Wait until the operator has written all that it has to say, though it has looked again."""
-        await faults.rest(quiet=LOOK_AGAIN.total_seconds() + 0.5)
+        """Wait until the operator no longer writes, longer than its interval of checks."""
+        await faults.rest(quiet=CHECK_INTERVAL.total_seconds() + 0.5)
 
     async def pending(self, reason: str, tool: str = "tool", *, pod: str = "pod") -> Podbuggertool:
-        """The tool, once it says that it is not in the Pod, and why."""
+        """Wait until the status reports the Pod as pending with this reason, and return the tool."""
 
         async def check() -> Podbuggertool:
             found = await self.get(tool)
@@ -141,15 +141,15 @@ class Podbuggertools:
         return await eventually(check)
 
     async def events(self, name: str, reason: str) -> list[Event]:
-        """What has been told of an object."""
+        """Return the Events about an object with this reason."""
         return [
             each
             for each in await self.client.list(Event, namespace=self.namespace)
             if each.reason == reason and each.regarding is not None and each.regarding.name == name
         ]
 
-    async def told(self, name: str, reason: str) -> str:
-        """The note of the one Event with that reason."""
+    async def event_note(self, name: str, reason: str) -> str:
+        """Wait for the only Event with this reason, and return its note."""
 
         async def check() -> str:
             events = await self.events(name, reason)
@@ -163,13 +163,13 @@ class Podbuggertools:
 
 
 class NewOperator(Protocol):
-    """Makes an operator, as a new process would be; with a `Faults`, things go wrong for it."""
+    """Creates an operator, as a new process would. With `Faults`, its requests may fail."""
 
     def __call__(self, access: Config | Faults = ..., clock: Clock | None = None) -> Manager: ...
 
 
 class SetClock(SystemClock):
-    """A clock that shows the time to which a test has set it."""
+    """A clock that a test sets."""
 
     def __init__(self, time: datetime) -> None:
         self.time = time
@@ -185,12 +185,12 @@ def installed_condition(tool: Podbuggertool) -> Condition:
 
 
 def reconciles(operator: Manager) -> int:
-    """How many there were."""
+    """Return the number of reconciles."""
     return sum(operator.metrics.controllers["podbuggertool"].outcomes.values())
 
 
 def waits(operator: Manager) -> int:
-    """How many of them ended with a wait for the next."""
+    """Return the number of reconciles that asked for another one."""
     return operator.metrics.controllers["podbuggertool"].outcomes[Outcome.REQUEUE_AFTER]
 
 

@@ -8,7 +8,7 @@ from kubewright.testing import Cluster, eventually
 from podbuggertools import Podbuggertools
 
 
-async def test_a_pod_that_runs_already_gets_the_tool(tools: Podbuggertools, operator: Manager) -> None:
+async def test_a_running_pod_gets_the_tool(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod()
     await tools.ready()
     await tools.create()
@@ -19,9 +19,7 @@ async def test_a_pod_that_runs_already_gets_the_tool(tools: Podbuggertools, oper
     assert tool.status.container == "ephemeral-busybox"
 
 
-async def test_a_pod_that_comes_later_gets_the_tool_and_so_does_its_replacement(
-    tools: Podbuggertools, operator: Manager
-) -> None:
+async def test_a_later_pod_and_its_replacement_get_the_tool(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create()
     await tools.create_pod()
     await tools.installed()
@@ -45,7 +43,7 @@ async def test_a_pod_that_gets_the_label_gets_the_tool(tools: Podbuggertools, op
     await tools.installed()
 
 
-async def test_others_get_nothing(cluster: Cluster, tools: Podbuggertools, operator: Manager) -> None:
+async def test_other_pods_get_nothing(cluster: Cluster, tools: Podbuggertools, operator: Manager) -> None:
     async with cluster.namespace() as elsewhere:
         there = Podbuggertools(cluster, elsewhere)
         await there.create_pod()
@@ -66,7 +64,7 @@ async def test_a_pod_gets_each_tool_that_it_matches_once(tools: Podbuggertools, 
     await tools.has(["ephemeral-alpine", "ephemeral-busybox", "ephemeral-netshoot"])
 
 
-async def test_it_waits_for_a_pod_to_be_ready(tools: Podbuggertools, operator: Manager) -> None:
+async def test_a_pod_gets_the_tool_once_it_is_ready(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create()
     await tools.create_pod(gated=True)
     tool = await tools.pending("NotReady")
@@ -77,7 +75,7 @@ async def test_it_waits_for_a_pod_to_be_ready(tools: Podbuggertools, operator: M
     await tools.has(["ephemeral-busybox"])
 
 
-async def test_a_pod_that_has_ended_gets_nothing(tools: Podbuggertools, operator: Manager) -> None:
+async def test_a_pod_that_ended_gets_nothing(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod()
     pod = await tools.ready()
     await tools.client.patch(pod, MergePatch({"status": {"phase": "Succeeded"}}), subresource="status")
@@ -112,7 +110,7 @@ async def test_a_static_pod_gets_nothing(tools: Podbuggertools, operator: Manage
     await tools.has([])
 
 
-async def test_a_container_that_a_person_added_counts(tools: Podbuggertools, operator: Manager) -> None:
+async def test_a_container_that_a_user_added_counts(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod()
     pod = await tools.ready()
     added = {"ephemeralContainers": [{"name": "ephemeral-busybox", "image": "busybox"}]}

@@ -1,4 +1,4 @@
-"""What all of it is for: a shell in a Pod that runs, by `kubectl exec`."""
+"""A shell in a running Pod, by `kubectl exec`."""
 
 import asyncio
 import os

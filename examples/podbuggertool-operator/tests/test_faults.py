@@ -1,4 +1,4 @@
-"""Each Pod has each tool once, whatever goes wrong meanwhile."""
+"""Each Pod gets each tool exactly once, whatever fails."""
 
 import random
 
@@ -15,8 +15,10 @@ PODS = [f"pod-{number}" for number in range(10)]
 IMAGES = ["alpine", "busybox", "netshoot"]
 
 
-async def test_it_may_die_after_any_write(tools: Podbuggertools, account: Config, new_operator: NewOperator) -> None:
-    """The one after it finds another image in the spec, and knows what to say of the one before."""
+async def test_the_tool_is_added_once_wherever_the_operator_is_killed(
+    tools: Podbuggertools, account: Config, new_operator: NewOperator
+) -> None:
+    """The next process finds a new image in the spec, and reports the previous one."""
     pods = PODS[:2]
     async for faults in killed_after_each_write(account):
         for pod in pods:
@@ -35,7 +37,7 @@ async def test_it_may_die_after_any_write(tools: Podbuggertools, account: Config
         await start_over(tools)
 
 
-async def test_what_changes_at_the_last_moment_gets_nothing(
+async def test_a_pod_that_changes_at_the_last_moment_gets_nothing(
     tools: Podbuggertools, account: Config, new_operator: NewOperator
 ) -> None:
     await tools.create_pod()
@@ -48,9 +50,7 @@ async def test_what_changes_at_the_last_moment_gets_nothing(
     await tools.has([])
 
 
-async def test_a_pod_that_somebody_else_has_written_is_tried_again_without_waiting(
-    tools: Podbuggertools, account: Config, new_operator: NewOperator
-) -> None:
+async def test_a_conflict_is_retried_at_once(tools: Podbuggertools, account: Config, new_operator: NewOperator) -> None:
     await tools.create_pod()
     await tools.ready()
     await tools.create()
@@ -62,7 +62,7 @@ async def test_a_pod_that_somebody_else_has_written_is_tried_again_without_waiti
     assert not conflicts
 
 
-async def test_nothing_is_added_twice_though_the_watch_lags(
+async def test_nothing_is_added_twice_with_a_lagging_watch(
     tools: Podbuggertools, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
@@ -72,7 +72,7 @@ async def test_nothing_is_added_twice_though_the_watch_lags(
         await tools.all_installed(PODS, IMAGES)
 
 
-async def test_a_storm_leaves_each_pod_with_each_tool_and_then_there_is_rest(
+async def test_each_pod_gets_each_tool_despite_random_faults(
     tools: Podbuggertools, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
@@ -97,7 +97,7 @@ async def test_a_storm_leaves_each_pod_with_each_tool_and_then_there_is_rest(
 
 
 class Overtaken(Faults):
-    """When the operator adds a tool to the Pod for the first time, somebody takes the label away just before."""
+    """When the operator adds a tool to the Pod for the first time, another client removes the label just before."""
 
     def __init__(self, account: Config, tools: Podbuggertools) -> None:
         super().__init__(account)
@@ -123,7 +123,7 @@ def adds(request: Request) -> bool:
 
 
 async def start_over(tools: Podbuggertools) -> None:
-    """Without Podbuggertools and Pods."""
+    """The namespace has no Podbuggertools and no Pods."""
     for kind in (Podbuggertool, Pod):
         for each in await tools.client.list(kind, namespace=tools.namespace):
             await tools.client.delete(each, grace_period=0)

@@ -1,4 +1,4 @@
-"""The files under config/ and what the program says are the same."""
+"""The files under config/ match the program."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ def test_the_generated_files_are_up_to_date() -> None:
     assert done.returncode == 0, done.stderr
 
 
-async def test_the_sample_and_the_crd_are_accepted_as_they_stand(cluster: Cluster, tools: Podbuggertools) -> None:
+async def test_the_sample_and_the_crd_are_valid(cluster: Cluster, tools: Podbuggertools) -> None:
     crd = yaml.load((PROJECT / "config/crd/bases/ualter.com_podbuggertools.yaml").read_text())
     await cluster.client.apply(codec.from_dict(CustomResourceDefinition, crd), field_validation="Strict")
     document = yaml.load((PROJECT / "config/samples/ualter_v1beta1_podbuggertool.yaml").read_text())
@@ -32,7 +32,7 @@ async def test_the_sample_and_the_crd_are_accepted_as_they_stand(cluster: Cluste
     assert (made.spec.label, made.spec.image) == ("app=payment", "busybox")
 
 
-def test_of_pods_it_may_read_all_and_change_nothing_but_their_ephemeral_containers() -> None:
+def test_the_role_allows_changes_only_of_ephemeral_containers() -> None:
     rights = {
         resource: sorted(rule.verbs)
         for rule in manager.rbac_rules()

@@ -1,4 +1,4 @@
-"""What somebody writes wrong in a Podbuggertool is told at once, with the field and what is expected."""
+"""The API server rejects an invalid Podbuggertool, and names the field and the expected value."""
 
 import pytest
 from kubewright import Invalid
@@ -8,8 +8,8 @@ from podbuggertool_operator.api.v1beta1.podbuggertool import Podbuggertool
 from podbuggertools import Podbuggertools
 
 RIGHT = {"label": "app=payment", "image": "busybox"}
-LABEL = "must be one label, key=value, as app=payment"
-IMAGE = "must be an image, as busybox or registry.example.com/tool:1.2"
+LABEL = "must be one label as key=value, such as app=payment"
+IMAGE = "must be an image, such as busybox or registry.example.com/tool:1.2"
 Loose = Unstructured.of(Podbuggertool.__api__)
 
 
@@ -30,7 +30,7 @@ Loose = Unstructured.of(Podbuggertool.__api__)
         ("image", "registry.example.com/", IMAGE),
     ],
 )
-async def test_a_value_that_cannot_be_is_refused(tools: Podbuggertools, field: str, value: str, said: str) -> None:
+async def test_an_invalid_value_is_rejected(tools: Podbuggertools, field: str, value: str, said: str) -> None:
     with pytest.raises(Invalid) as refused:
         await tools.client.create(Loose(metadata=tools.metadata("tool"), content={"spec": {**RIGHT, field: value}}))
     [cause] = refused.value.causes
@@ -47,12 +47,12 @@ async def test_a_value_that_cannot_be_is_refused(tools: Podbuggertools, field: s
         ("image", "busybox@sha256:9ae97d36d26566ff84e8893c64a6dc4f"),
     ],
 )
-async def test_a_value_that_can_be_is_taken(tools: Podbuggertools, field: str, value: str) -> None:
+async def test_a_valid_value_is_accepted(tools: Podbuggertools, field: str, value: str) -> None:
     await tools.client.create(Loose(metadata=tools.metadata("tool"), content={"spec": {**RIGHT, field: value}}))
 
 
 @pytest.mark.parametrize("field", ["label", "image"])
-async def test_a_field_that_is_missing_is_asked_for(tools: Podbuggertools, field: str) -> None:
+async def test_a_missing_field_is_rejected(tools: Podbuggertools, field: str) -> None:
     spec = {name: value for name, value in RIGHT.items() if name != field}
     with pytest.raises(Invalid) as refused:
         await tools.client.create(Loose(metadata=tools.metadata("tool"), content={"spec": spec}))

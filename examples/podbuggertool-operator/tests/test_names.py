@@ -1,4 +1,4 @@
-"""Names of containers, and who has them already."""
+"""Names of containers, and names that are taken."""
 
 import pytest
 from kubewright import Manager
@@ -23,17 +23,15 @@ def test_a_container_is_named_after_its_image(image: str, name: str) -> None:
     assert container_name(image) == name
 
 
-async def test_of_two_tools_with_one_name_the_second_is_told_who_has_it(
-    tools: Podbuggertools, operator: Manager
-) -> None:
+async def test_a_container_name_that_is_taken_is_reported(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod()
     await tools.create("old", image="busybox:1.35")
     await tools.installed("old")
     await tools.create("new", image="busybox:1.36")
     await tools.pending("NameTaken", "new")
     taken = "its container ephemeral-busybox has the image busybox:1.35, and cannot be changed"
-    assert await tools.told("new", "NameTaken") == f'Pod "pod": {taken}'
-    assert await tools.told("pod", "NameTaken") == f'Podbuggertool "new": {taken}'
+    assert await tools.event_note("new", "NameTaken") == f'Pod "pod": {taken}'
+    assert await tools.event_note("pod", "NameTaken") == f'Podbuggertool "new": {taken}'
     await tools.has(["ephemeral-busybox"])
 
 
@@ -46,7 +44,7 @@ async def test_two_tools_with_one_image_share_the_container(tools: Podbuggertool
     await tools.has(["ephemeral-busybox"])
 
 
-async def test_another_image_goes_beside_the_first_which_stays(tools: Podbuggertools, operator: Manager) -> None:
+async def test_a_new_image_is_added_and_the_old_one_stays(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod()
     await tools.create(image="busybox")
     await tools.installed()
@@ -54,11 +52,11 @@ async def test_another_image_goes_beside_the_first_which_stays(tools: Podbuggert
     tool = await tools.installed()
     await tools.has(["ephemeral-alpine", "ephemeral-busybox"])
     assert [(each.label, each.image) for each in tool.status.earlier] == [("app=payment", "busybox")]
-    note = "what Pods with app=payment got from busybox stays there: it cannot be removed"
-    assert await tools.told("tool", "SpecChanged") == note
+    note = "Pods with app=payment keep the container with busybox: it cannot be removed"
+    assert await tools.event_note("tool", "SpecChanged") == note
 
 
-async def test_another_tag_reaches_new_pods_alone(tools: Podbuggertools, operator: Manager) -> None:
+async def test_a_new_tag_reaches_only_new_pods(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod("old")
     await tools.create(image="busybox:1.35")
     await tools.installed(pods=["old"])
@@ -69,9 +67,7 @@ async def test_another_tag_reaches_new_pods_alone(tools: Podbuggertools, operato
     await tools.pods_with("busybox:1.35", ["old"])
 
 
-async def test_another_label_reaches_other_pods_and_takes_nothing_away(
-    tools: Podbuggertools, operator: Manager
-) -> None:
+async def test_a_new_label_reaches_other_pods_and_removes_nothing(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod("payment")
     await tools.create_pod("shop", app="shop")
     await tools.create()
@@ -82,7 +78,7 @@ async def test_another_label_reaches_other_pods_and_takes_nothing_away(
         await tools.has(["ephemeral-busybox"], pod=pod)
 
 
-async def test_what_was_added_stays_when_the_tool_goes(tools: Podbuggertools, operator: Manager) -> None:
+async def test_containers_stay_when_the_tool_is_deleted(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod()
     tool = await tools.create()
     await tools.installed()

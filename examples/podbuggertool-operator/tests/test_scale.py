@@ -15,10 +15,10 @@ TEAMS: Final = 10
 
 
 @pytest.mark.timeout(600)
-async def test_a_thousand_pods_get_what_a_thousand_tools_say_and_then_there_is_rest(
+async def test_a_thousand_pods_get_a_thousand_tools_and_then_nothing_is_written(
     tools: Podbuggertools, account: Config, new_operator: NewOperator
 ) -> None:
-    """Ten tools are for a hundred Pods each; each of the others is for one Pod, or for none."""
+    """Ten tools match a hundred Pods each. Each other tool matches one Pod or none."""
     for number in range(PODS):
         await tools.create_pod(f"pod-{number:03}", team=str(number % TEAMS), number=str(number))
     for team in range(TEAMS):

@@ -1,4 +1,4 @@
-"""What a Podbuggertool says of itself, and how little is written for it."""
+"""The status of a Podbuggertool, and the number of writes."""
 
 from kubewright import Config, Manager
 from kubewright.client import MergePatch
@@ -8,7 +8,7 @@ from podbuggertool_operator.main import manager
 from podbuggertools import NewOperator, Podbuggertools, has_reconciled, installed_condition
 
 
-async def test_it_says_how_many_pods_have_it_and_which(tools: Podbuggertools, operator: Manager) -> None:
+async def test_the_status_counts_and_lists_the_pods(tools: Podbuggertools, operator: Manager) -> None:
     for name in ("b", "a"):
         await tools.create_pod(name)
     await tools.create_pod("c", gated=True)
@@ -22,26 +22,28 @@ async def test_it_says_how_many_pods_have_it_and_which(tools: Podbuggertools, op
     await eventually(says_so)
 
 
-async def test_it_says_when_there_is_no_pod(tools: Podbuggertools, operator: Manager) -> None:
+async def test_the_status_reports_that_no_pod_matches(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create()
 
     async def says_so() -> None:
         condition = installed_condition(await tools.get())
         assert (condition.status, condition.reason) == ("False", "NoPods")
-        assert condition.message == "no Pod with app=payment lives in this namespace"
+        assert condition.message == "no Pod with app=payment exists in this namespace"
 
     await eventually(says_so)
 
 
-async def test_what_was_added_is_told_of_the_pod_and_of_the_tool(tools: Podbuggertools, operator: Manager) -> None:
+async def test_an_addition_is_recorded_for_the_pod_and_the_tool(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod()
     await tools.create()
     await tools.installed()
-    assert await tools.told("tool", "Added") == 'ephemeral-busybox was added to Pod "pod"'
-    assert await tools.told("pod", "Added") == 'Podbuggertool "tool" added ephemeral-busybox with the image busybox'
+    assert await tools.event_note("tool", "Added") == 'ephemeral-busybox was added to Pod "pod"'
+    assert (
+        await tools.event_note("pod", "Added") == 'Podbuggertool "tool" added ephemeral-busybox with the image busybox'
+    )
 
 
-async def test_of_many_pods_it_names_a_hundred(tools: Podbuggertools, operator: Manager) -> None:
+async def test_the_status_lists_at_most_a_hundred_pods(tools: Podbuggertools, operator: Manager) -> None:
     for number in range(105):
         await tools.create_pod(f"pod-{number:03}", gated=number < 2)
     await tools.create()
@@ -69,7 +71,7 @@ async def test_a_restart_writes_nothing(tools: Podbuggertools, new_operator: New
     assert (await tools.get()).metadata.resource_version == before
 
 
-async def test_a_status_that_somebody_wipes_is_written_again(tools: Podbuggertools, operator: Manager) -> None:
+async def test_an_erased_status_is_written_again(tools: Podbuggertools, operator: Manager) -> None:
     await tools.create_pod()
     await tools.create()
     tool = await tools.installed()
@@ -77,7 +79,7 @@ async def test_a_status_that_somebody_wipes_is_written_again(tools: Podbuggertoo
     await tools.installed()
 
 
-async def test_what_the_server_refuses_is_said_and_tried_again(
+async def test_a_rejection_is_reported_and_retried(
     cluster: Cluster, tools: Podbuggertools, new_operator: NewOperator
 ) -> None:
     await tools.create_pod()
@@ -90,6 +92,6 @@ async def test_what_the_server_refuses_is_said_and_tried_again(
         await tools.create()
         tool = await tools.pending("Refused")
         assert 'cannot patch resource "pods/ephemeralcontainers"' in installed_condition(tool).message
-        assert 'cannot patch resource "pods/ephemeralcontainers"' in await tools.told("pod", "Refused")
+        assert 'cannot patch resource "pods/ephemeralcontainers"' in await tools.event_note("pod", "Refused")
     async with new_operator():
         await tools.installed()

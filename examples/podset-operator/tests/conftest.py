@@ -1,6 +1,6 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --kubewright-target` says.
+"""Fixtures: the operator runs on the control plane that `pytest --kubewright-target` selects.
 
-It works as a ServiceAccount with the rights that its controllers declare, and no others.
+It runs as a ServiceAccount with only the permissions that its controllers declare.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -33,7 +33,7 @@ async def account(cluster: Cluster, podsets: PodSets) -> AsyncIterator[Config]:
 
 @pytest.fixture
 def new_operator(podsets: PodSets) -> Callable[[Config | Transport], Manager]:
-    """Makes an operator, as a new process would be."""
+    """Return a function that creates an operator, as a new process would."""
 
     def make(config: Config | Transport) -> Manager:
         operator = manager.replace(namespaces=podsets.namespace)
@@ -44,6 +44,6 @@ def new_operator(podsets: PodSets) -> Callable[[Config | Transport], Manager]:
 
 @pytest_asyncio.fixture
 async def operator(new_operator: Callable[[Config | Transport], Manager], account: Config) -> AsyncIterator[Manager]:
-    """The operator, at work."""
+    """The running operator."""
     async with new_operator(account) as operator:
         yield operator

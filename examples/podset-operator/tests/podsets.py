@@ -1,4 +1,4 @@
-"""What the tests do with PodSets, and what they look at."""
+"""Helpers: what a user does with PodSets, and what a user sees."""
 
 from kubewright import Condition, ObjectMeta
 from kubewright.apis.autoscaling.v1 import Scale
@@ -11,7 +11,7 @@ from podset_operator.api.v1.podset import PodSet, PodSetSpec
 
 
 class PodSets:
-    """The PodSets of one namespace, as a user handles them."""
+    """The PodSets of one namespace."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -26,7 +26,7 @@ class PodSets:
         return await self.client.get(PodSet, name, namespace=self.namespace)
 
     async def scale(self, name: str = "x", *, replicas: int) -> None:
-        """As kubectl and autoscalers do it."""
+        """Scale a PodSet as kubectl and autoscalers do."""
         scale = self.client.subresource(PodSet, name, "scale", namespace=self.namespace)
         await scale.patch(Scale, MergePatch({"spec": {"replicas": replicas}}))
 
@@ -37,12 +37,12 @@ class PodSets:
         return list(await self.client.list(Pod, namespace=self.namespace))
 
     async def pods(self, name: str = "x") -> list[Pod]:
-        """Those of a PodSet that live."""
+        """Return the live Pods of a PodSet."""
         podset = await self.get(name)
         return [pod for pod in await self.all_pods() if is_controlled_by(pod, podset) and lives(pod)]
 
     async def is_complete(self, name: str = "x", *, replicas: int = 3) -> PodSet:
-        """The PodSet, if it says of its present spec that so many Pods are ready, and they are."""
+        """Assert that the desired number of Pods exists, and that the status reports it. Return the PodSet."""
         podset = await self.get(name)
         status, ready = podset.status, ready_condition(podset)
         assert (ready.status, ready.reason) == ("True", "AllPodsReady"), ready.message
@@ -59,7 +59,7 @@ class PodSets:
         return await self.client.patch(pod, MergePatch(patch), subresource=subresource)
 
     async def make_unready(self, pod: Pod) -> None:
-        """By the annotation that simulated Pods of an embedded control plane obey, and by the status for all others."""
+        """Use the annotation for simulated Pods of an embedded control plane, and the status for all others."""
         pod = await self.patch_pod(pod, {"metadata": {"annotations": {"simulation.kubewright.dev/phase": "NotReady"}}})
         await self.patch_pod(pod, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, "status")
 

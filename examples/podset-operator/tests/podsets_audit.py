@@ -1,4 +1,4 @@
-"""Looks at everything that happens to PodSets and their Pods, and finds each Pod that was one too many."""
+"""Records all events of PodSets and their Pods, and finds every surplus Pod."""
 
 import asyncio
 from collections import defaultdict
@@ -13,11 +13,10 @@ from podsets import PodSets, lives
 
 
 class Audit:
-    """What happened in one namespace, in the order in which the server did it.
+    """The events of one namespace, in the order of the server.
 
-    Which number counts while it changes? A Pod that comes to live is one too many if with it there are more than the
-    most that was wanted since the last write of the PodSet's status: before the operator creates a Pod it writes the
-    status, over the very PodSet that it has looked at. As long as the number stays the same, it is that number.
+    A new Pod is a surplus if the PodSet then has more live Pods than it ever wanted since the last write of its status.
+    The operator writes the status of the PodSet that it read before it creates a Pod.
     """
 
     def __init__(self, podsets: PodSets) -> None:
@@ -28,7 +27,7 @@ class Audit:
 
     @asynccontextmanager
     async def kept(self) -> AsyncGenerator["Audit"]:
-        """For as long as the block lasts. At its end it is looked through: AssertionError for a Pod too many."""
+        """Record events during the block, then assert that there was no surplus Pod."""
         tasks = [asyncio.create_task(self._follow(kind)) for kind in (PodSet, Pod)]
         try:
             yield self
@@ -41,7 +40,7 @@ class Audit:
         assert list(self._pods_too_many()) == []
 
     async def _follow(self, kind: type[PodSet] | type[Pod]) -> None:
-        """Who is slow to read is cut off by a real API server: the watch is taken up again where it ended."""
+        """Watch a kind. Continue where the watch ended: a real API server disconnects slow readers."""
         version: str | None = None
         while True:
             async for event in self._client.watch(

@@ -1,4 +1,4 @@
-"""Requests that are long on their way."""
+"""Requests that are delayed on their way to the server."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from kubewright.http.message import Request, Response
 
 
 class Held:
-    """A transport that keeps requests on their way until they are let go."""
+    """A transport that holds requests back until they are released."""
 
     def __init__(self, config: Config, which: Callable[[Request], bool]) -> None:
         self._inner = HTTPTransport(config)
         self._which = which
         self.held = 0
-        """How many have been kept."""
+        """The number of requests held back."""
         self.holding = asyncio.Event()
         self.let_go = asyncio.Event()
         self.arrived = asyncio.Event()

@@ -22,12 +22,12 @@ def test_the_generated_files_are_up_to_date() -> None:
     assert done.returncode == 0, done.stderr
 
 
-async def test_the_crd_is_accepted_as_it_stands(cluster: Cluster) -> None:
+async def test_the_crd_is_valid(cluster: Cluster) -> None:
     crd = yaml.load((PROJECT / "config/crd/bases/batch.tutorial.kubebuilder.io_podsets.yaml").read_text())
     await cluster.client.apply(codec.from_dict(CustomResourceDefinition, crd), field_validation="Strict")
 
 
-async def test_the_sample_is_accepted_as_it_stands_and_becomes_ready(podsets: PodSets, operator: Manager) -> None:
+async def test_the_sample_is_valid_and_becomes_ready(podsets: PodSets, operator: Manager) -> None:
     sample = codec.from_dict(PodSet, yaml.load((PROJECT / "config/samples/batch_v1_podset.yaml").read_text()))
     sample.metadata.namespace = podsets.namespace
     made = await podsets.client.create(sample, field_validation="Strict")

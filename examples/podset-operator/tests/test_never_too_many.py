@@ -1,4 +1,4 @@
-"""Never a Pod too many: whatever is old, lost, killed, or there twice. In each test an `Audit` looks at every event."""
+"""A PodSet never has a surplus Pod, whatever is stale, lost, killed or duplicated. An `Audit` checks every event."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ async def audit(podsets: PodSets) -> AsyncIterator[Audit]:
 
 
 async def changes(podsets: PodSets, chance: random.Random, *, count: int, seconds: float) -> None:
-    """Scale a PodSet so many times, and delete a Pod by hand now and then, all at any time."""
+    """Scale a PodSet many times and delete Pods in between, all concurrently."""
 
     async def change() -> None:
         await asyncio.sleep(chance.uniform(0, seconds))
@@ -50,7 +50,7 @@ async def delete_some(podsets: PodSets, chance: random.Random, count: int) -> No
             continue
 
 
-async def test_not_by_100_changes_at_once_while_the_cache_is_old(
+async def test_100_concurrent_changes_with_a_stale_cache_create_no_surplus_pod(
     podsets: PodSets, account: Config, new_operator: NewOperator, audit: Audit
 ) -> None:
     faults = Faults(account)
@@ -62,11 +62,13 @@ async def test_not_by_100_changes_at_once_while_the_cache_is_old(
         await podsets.completes(replicas=7)
 
 
-async def test_not_when_answers_are_lost(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
+async def test_lost_responses_create_no_surplus_pod(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
     sent = Counter[str]()
 
     def loses(request: Request) -> bool:
-        """Every other one."""
+        """Lose every second response."""
         if request.method == "GET" or "/namespaces/" not in request.path:
             return False
         sent[request.method] += 1
@@ -83,7 +85,9 @@ async def test_not_when_answers_are_lost(podsets: PodSets, account: Config, new_
     assert min(sent["POST"], sent["PUT"], sent["DELETE"]) > 3
 
 
-async def test_not_in_a_storm(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
+async def test_random_faults_create_no_surplus_pod(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
     chance = random.Random(3)
     faults = Faults(account)
     faults.lag = 0.1
@@ -96,7 +100,7 @@ async def test_not_in_a_storm(podsets: PodSets, account: Config, new_operator: N
         await podsets.completes(replicas=7)
 
 
-async def test_not_when_the_operator_is_killed_at_any_write_while_it_creates(
+async def test_an_operator_killed_while_it_creates_pods_creates_no_surplus_pod(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     async for faults in killed_after_each_write(account):
@@ -108,7 +112,7 @@ async def test_not_when_the_operator_is_killed_at_any_write_while_it_creates(
         await podsets.delete()
 
 
-async def test_not_when_the_operator_is_killed_at_any_write_while_it_replaces_and_deletes(
+async def test_an_operator_killed_while_it_replaces_pods_creates_no_surplus_pod(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     await podsets.create()
@@ -125,7 +129,9 @@ async def test_not_when_the_operator_is_killed_at_any_write_while_it_replaces_an
             await podsets.completes(replicas=3)
 
 
-async def test_not_by_two_operators_at_once(podsets: PodSets, account: Config, new_operator: NewOperator) -> None:
+async def test_two_concurrent_operators_create_no_surplus_pod(
+    podsets: PodSets, account: Config, new_operator: NewOperator
+) -> None:
     chance = random.Random(5)
     quick, slow = Faults(account), Faults(account)
     quick.lag, slow.lag = 0.05, 0.4
@@ -139,7 +145,7 @@ async def test_not_by_two_operators_at_once(podsets: PodSets, account: Config, n
         await podsets.completes(replicas=9)
 
 
-async def test_not_by_creates_that_are_still_on_their_way_when_another_operator_takes_over(
+async def test_delayed_creates_of_an_earlier_operator_create_no_surplus_pod(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     late = Held(account, lambda request: request.method == "POST" and request.path.endswith("/pods"))
@@ -154,7 +160,7 @@ async def test_not_by_creates_that_are_still_on_their_way_when_another_operator_
             await podsets.completes(replicas=2)
 
 
-async def test_not_by_an_operator_that_has_looked_before_another_acts(
+async def test_an_operator_with_an_outdated_list_creates_no_surplus_pod(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     late = Held(account, lambda request: request.method != "GET" and request.path.endswith("/podsets/x/status"))
@@ -169,7 +175,7 @@ async def test_not_by_an_operator_that_has_looked_before_another_acts(
             await podsets.completes(replicas=4)
 
 
-async def test_not_by_a_new_leader_whose_cache_is_old(
+async def test_a_new_leader_with_a_stale_cache_creates_no_surplus_pod(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     def candidate(config: Config | Transport) -> Manager:

@@ -1,4 +1,4 @@
-"""What a PodSet does, as its users see it."""
+"""The behavior of PodSet, as users see it."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("operator")
 HOLD = "podsets.example.com/hold"
 
 
-async def test_it_makes_its_pods_as_documented(podsets: PodSets) -> None:
+async def test_a_podset_creates_its_pods(podsets: PodSets) -> None:
     podset = await podsets.create(replicas=3)
     await podsets.completes(replicas=3)
     for pod in await podsets.all_pods():
@@ -31,7 +31,7 @@ async def test_it_makes_its_pods_as_documented(podsets: PodSets) -> None:
         assert described == ("batch.tutorial.kubebuilder.io/v1", "PodSet", "x", podset.metadata.uid, True)
 
 
-async def test_it_is_scaled_up_and_down_and_keeps_the_pods_that_stay(podsets: PodSets) -> None:
+async def test_scaling_keeps_the_remaining_pods(podsets: PodSets) -> None:
     await podsets.create(replicas=2)
     few = (await podsets.completes(replicas=2)).status.pod_names
     await podsets.scale(replicas=5)
@@ -44,7 +44,7 @@ async def test_it_is_scaled_up_and_down_and_keeps_the_pods_that_stay(podsets: Po
     await podsets.completes(replicas=0)
 
 
-async def test_a_pod_that_is_deleted_by_hand_is_replaced_without_waiting(podsets: PodSets) -> None:
+async def test_a_deleted_pod_is_replaced_at_once(podsets: PodSets) -> None:
     await podsets.create(replicas=2)
     before = (await podsets.completes(replicas=2)).status.pod_names
     lost = (await podsets.pods())[0]
@@ -59,7 +59,7 @@ async def test_a_pod_that_is_deleted_by_hand_is_replaced_without_waiting(podsets
 
 
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-async def test_a_pod_that_has_ended_is_replaced_and_left_to_be_looked_at(podsets: PodSets, phase: str) -> None:
+async def test_a_pod_that_ended_is_replaced_and_kept(podsets: PodSets, phase: str) -> None:
     await podsets.create(replicas=2)
     await podsets.completes(replicas=2)
     ended = (await podsets.pods())[0]
@@ -75,7 +75,7 @@ async def test_a_pod_that_has_ended_is_replaced_and_left_to_be_looked_at(podsets
     assert left.metadata.deletion_timestamp is None
 
 
-async def test_pods_that_look_like_its_own_and_are_not_are_left_alone(podsets: PodSets) -> None:
+async def test_foreign_pods_with_the_same_labels_are_left_alone(podsets: PodSets) -> None:
     metadata = ObjectMeta(name="stranger", namespace=podsets.namespace, labels={"app": "x", "version": "v0.1"})
     spec = PodSpec(containers=[Container(name="busybox", image="busybox")])
     stranger = await podsets.client.create(Pod(metadata=metadata, spec=spec))
@@ -89,7 +89,7 @@ async def test_pods_that_look_like_its_own_and_are_not_are_left_alone(podsets: P
     assert found.metadata.deletion_timestamp is None
 
 
-async def test_a_pod_whose_label_is_taken_away_is_replaced_and_goes_with_the_podset(podsets: PodSets) -> None:
+async def test_a_pod_without_its_label_is_replaced_and_deleted_with_the_podset(podsets: PodSets) -> None:
     await podsets.create(replicas=2)
     await podsets.completes(replicas=2)
     taken = (await podsets.pods())[0]
@@ -108,7 +108,7 @@ async def test_a_pod_whose_label_is_taken_away_is_replaced_and_goes_with_the_pod
     await eventually(has_no_pods, podsets)
 
 
-async def test_those_that_are_not_ready_go_first_and_then_the_youngest(podsets: PodSets) -> None:
+async def test_unready_pods_are_deleted_first_then_the_youngest(podsets: PodSets) -> None:
     await podsets.create(replicas=3)
     old = (await podsets.completes(replicas=3)).status.pod_names
     await asyncio.sleep(1.1)  # the server keeps whole seconds
@@ -127,7 +127,7 @@ async def test_those_that_are_not_ready_go_first_and_then_the_youngest(podsets: 
     assert (await podsets.completes(replicas=2)).status.pod_names == [old[0], old[2]]
 
 
-async def test_all_pods_go_with_the_podset(podsets: PodSets, operator: Manager) -> None:
+async def test_all_pods_are_deleted_with_the_podset(podsets: PodSets, operator: Manager) -> None:
     await podsets.create(replicas=3)
     await podsets.completes(replicas=3)
     await podsets.delete()

@@ -1,4 +1,4 @@
-"""Many Pods, many PodSets, and a cluster that does not take them all."""
+"""Many Pods, many PodSets, and rejections."""
 
 import asyncio
 import time
@@ -50,10 +50,10 @@ async def test_a_thousand_podsets(podsets: PodSets, account: Config, new_operato
         await faults.rest()
 
 
-async def test_a_large_podset_does_not_hold_up_a_small_one(
+async def test_a_large_podset_does_not_delay_a_small_one(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
-    """Of the large one as many requests as are sent at once are on their way, and no answer comes."""
+    """All concurrent requests of the large PodSet are held back."""
     sent = count()
 
     def is_of_a_full_batch(request: Request) -> bool:
@@ -73,7 +73,7 @@ async def test_a_large_podset_does_not_hold_up_a_small_one(
         await podsets.completes("large", replicas=20)
 
 
-async def test_a_refusal_is_told_in_the_servers_words_and_costs_few_requests(
+async def test_a_rejection_is_reported_and_costs_few_requests(
     podsets: PodSets, account: Config, new_operator: NewOperator
 ) -> None:
     metadata = ObjectMeta(name="few", namespace=podsets.namespace)
@@ -128,7 +128,7 @@ async def all_are_complete(podsets: PodSets) -> None:
 
 
 async def comes_true(check: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs) -> None:
-    """As `eventually`, for what may take minutes on a busy machine, and is much to look at."""
+    """Check less often than `eventually`: each check is expensive and the test may take minutes."""
     deadline = time.monotonic() + 300
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What a PodSet says of itself, how little is written for it, and what it refuses."""
+"""The status of a PodSet, the number of writes, and validation."""
 
 import asyncio
 import shutil
@@ -24,7 +24,7 @@ Loose = Unstructured.of(PodSet.__api__)
 NewOperator = Callable[[Config | Transport], Manager]
 
 
-async def test_it_says_which_pods_there_are_and_how_many_are_ready(podsets: PodSets, operator: Manager) -> None:
+async def test_the_status_lists_the_pods_and_counts_the_ready_ones(podsets: PodSets, operator: Manager) -> None:
     await podsets.create(replicas=4)
     podset = await podsets.completes(replicas=4)
     assert ready_condition(podset).message == "4 of 4 Pods are ready"
@@ -40,7 +40,7 @@ async def test_it_says_which_pods_there_are_and_how_many_are_ready(podsets: PodS
     await eventually(is_told)
 
 
-async def test_it_tells_in_events_what_it_does(podsets: PodSets, operator: Manager) -> None:
+async def test_creates_and_deletes_are_recorded_as_events(podsets: PodSets, operator: Manager) -> None:
     await podsets.create(replicas=1)
     [name] = (await podsets.completes(replicas=1)).status.pod_names
     await podsets.scale(replicas=0)
@@ -54,21 +54,21 @@ async def test_it_tells_in_events_what_it_does(podsets: PodSets, operator: Manag
     await eventually(is_told)
 
 
-async def test_autoscalers_find_how_many_pods_there_are_and_which(podsets: PodSets, operator: Manager) -> None:
+async def test_the_scale_subresource_has_the_selector_and_the_count(podsets: PodSets, operator: Manager) -> None:
     await podsets.create(replicas=2)
     await podsets.completes(replicas=2)
     scale = await podsets.client.subresource(PodSet, "x", "scale", namespace=podsets.namespace).get(Scale)
     assert (scale.spec.replicas, scale.status.replicas, scale.status.selector) == (2, 2, "app=x,version=v0.1")
 
 
-async def test_kubectl_scales_it(podsets: PodSets, operator: Manager) -> None:
+async def test_kubectl_scales_a_podset(podsets: PodSets, operator: Manager) -> None:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("there is no kubectl on the PATH")
     await podsets.create(replicas=1)
 
     async def is_scaled() -> None:
-        """Once the API server lists its kind among those that there are."""
+        """Scale with kubectl, once the API server lists the kind in discovery."""
         kubeconfig = podsets.cluster.kubeconfig()
         process = await asyncio.create_subprocess_exec(
             kubectl,
@@ -87,7 +87,7 @@ async def test_kubectl_scales_it(podsets: PodSets, operator: Manager) -> None:
     await podsets.completes(replicas=5)
 
 
-async def test_an_autoscaler_scales_it(podsets: PodSets, operator: Manager, kubewright_target: str) -> None:
+async def test_an_autoscaler_scales_a_podset(podsets: PodSets, operator: Manager, kubewright_target: str) -> None:
     if kubewright_target == "embedded":
         pytest.skip("the embedded control plane has no autoscaler")
     await podsets.create(replicas=1)
@@ -119,7 +119,7 @@ async def test_nothing_is_written_when_nothing_differs(
     assert (await podsets.get()).metadata.resource_version == podset.metadata.resource_version
 
 
-async def test_a_status_that_is_edited_by_hand_is_put_right(podsets: PodSets, operator: Manager) -> None:
+async def test_an_edited_status_is_restored(podsets: PodSets, operator: Manager) -> None:
     await podsets.create(replicas=2)
     podset = await podsets.completes(replicas=2)
     edited = {"podNames": ["nobody"], "readyReplicas": 17, "reservedPodNames": ["x-pod-zzzzz"], "conditions": []}
@@ -133,10 +133,10 @@ async def test_a_status_that_is_edited_by_hand_is_put_right(podsets: PodSets, op
         pytest.param("x", -1, "spec.replicas in body should be greater than or equal to 0", id="below zero"),
         pytest.param("x", "two", 'spec.replicas in body must be of type integer: "string"', id="no number"),
         pytest.param("x", 2**31, "spec.replicas", id="too many"),
-        pytest.param("x" * 64, 1, "the name is longer than 63 characters", id="long name"),
+        pytest.param("x" * 64, 1, "use at most 63 characters", id="long name"),
     ],
 )
-async def test_what_cannot_be_is_refused(podsets: PodSets, name: str, replicas: object, said: str) -> None:
+async def test_an_invalid_podset_is_rejected(podsets: PodSets, name: str, replicas: object, said: str) -> None:
     wrong = Loose(metadata=ObjectMeta(name=name, namespace=podsets.namespace), content={"spec": {"replicas": replicas}})
     with pytest.raises(Invalid) as refused:
         await podsets.client.create(wrong)

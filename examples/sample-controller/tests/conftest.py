@@ -1,4 +1,4 @@
-"""A control plane with the controller at work: its own ServiceAccount, with the rights of config/rbac and no others."""
+"""Fixtures: the controller runs as its own ServiceAccount, with only the permissions of config/rbac."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""What the tests do with Foos, and what they look at."""
+"""Helpers: what a user does with Foos, and what a user sees."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -25,7 +25,7 @@ PROJECT = Path(__file__).parent.parent
 
 
 def role() -> list[PolicyRule]:
-    """What config/rbac/role.yaml allows."""
+    """Return the rules of config/rbac/role.yaml."""
     written = codec.from_dict(ClusterRole, yaml.load((PROJECT / "config/rbac/role.yaml").read_text()))
     return [
         PolicyRule(api_groups=each.api_groups, resources=each.resources, verbs=each.verbs) for each in written.rules
@@ -34,7 +34,7 @@ def role() -> list[PolicyRule]:
 
 @asynccontextmanager
 async def at_work(server: Config | Transport, *, workers: int = 2) -> AsyncGenerator[FooController]:
-    """The controller, for as long as the block lasts: as a process of its own would be, without memory of another."""
+    """Run a controller during the block, as a new process would."""
     transport = HTTPTransport(server) if isinstance(server, Config) else server
     async with Client(transport=transport, field_manager=NAME) as client:
         controller = FooController(client, workers=workers)
@@ -49,7 +49,7 @@ async def at_work(server: Config | Transport, *, workers: int = 2) -> AsyncGener
 
 
 class Foos:
-    """The Foos of one namespace, as a user handles them."""
+    """The Foos of one namespace."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.client = cluster.client
@@ -80,7 +80,7 @@ class Foos:
         return list(await self.client.list(Deployment, namespace=self.namespace))
 
     async def is_synced(self, name: str = "foo", *, replicas: int = 2) -> Foo:
-        """The Foo, if it says of its present spec that it is so, and it is. Raises AssertionError, NotFound."""
+        """Assert that the Foo and its Deployment match the spec, and return the Foo."""
         foo = await self.get(name)
         synced = condition_of(foo)
         assert (synced.status, synced.reason) == ("True", "Synced")
@@ -96,18 +96,18 @@ class Foos:
         return foo
 
     async def synced(self, name: str = "foo", *, replicas: int = 2) -> Foo:
-        """The Foo, once it is."""
+        """Wait until the Foo is synced, and return it."""
         return await eventually(self.is_synced, name, replicas=replicas)
 
     async def event(self, reason: str, name: str = "foo") -> Event:
-        """The one Event about a Foo that has this reason. Raises AssertionError."""
+        """Return the only Event about a Foo with this reason."""
         events = await self.client.list(Event, namespace=self.namespace)
         found = [each for each in events if each.reason == reason and each.regarding and each.regarding.name == name]
         assert len(found) == 1, found
         return found[0]
 
     async def create_foreign_deployment(self) -> Deployment:
-        """One that is nobody's Foo's, with the name that Foos have here for theirs."""
+        """Create a Deployment "web" that no Foo controls."""
         labels = {"app": "theirs"}
         pod = PodSpec(containers=[Container(name="c", image="busybox")])
         template = PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod)
@@ -130,16 +130,16 @@ def condition_of(foo: Foo) -> Condition:
 
 
 class BeforeCreation:
-    """A transport through which something happens before a Deployment of a certain name is created."""
+    """A transport that calls a function before it creates a Deployment of a certain name."""
 
-    def __init__(self, server: Config | Transport, name: str, happens: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, server: Config | Transport, name: str, callback: Callable[[], Awaitable[None]]) -> None:
         self._inner: Transport = HTTPTransport(server) if isinstance(server, Config) else server
         self._name = f'"name":"{name}"'.encode()
-        self._happens = happens
+        self._callback = callback
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:  # noqa: ASYNC109 - as Transport has it
         if request.method == "POST" and request.path.endswith("/deployments") and self._name in request.body:
-            await self._happens()
+            await self._callback()
         return await self._inner.send(request, timeout=timeout, stream=stream)
 
     async def close(self) -> None:

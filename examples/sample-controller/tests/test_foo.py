@@ -1,4 +1,4 @@
-"""What a Foo does, as its users see it."""
+"""The behavior of Foo, as users see it."""
 
 import pytest
 from kubewright.client import MergePatch
@@ -21,34 +21,34 @@ async def test_a_foo_gets_its_deployment(foos: Foos) -> None:
     assert (container.name, container.image) == ("nginx", "nginx:latest")
 
 
-async def test_it_says_that_it_is_synced_once_for_each_generation(foos: Foos) -> None:
+async def test_a_synced_foo_records_one_event(foos: Foos) -> None:
     await foos.create()
     await foos.synced()
 
-    async def told() -> None:
+    async def recorded() -> None:
         event = await foos.event("Synced")
         assert event.type == "Normal"
-        assert event.note == 'Foo synced successfully: Deployment "web" is as the spec says'
+        assert event.note == 'Foo synced successfully: Deployment "web" matches the spec'
         assert event.reporting_controller == "sample-controller"
 
-    await eventually(told)
+    await eventually(recorded)
 
 
-async def test_it_is_scaled(foos: Foos) -> None:
+async def test_the_deployment_is_scaled(foos: Foos) -> None:
     await foos.create(replicas=1)
     await foos.synced(replicas=1)
     await foos.change(replicas=3)
     await foos.synced(replicas=3)
 
 
-async def test_replicas_that_are_not_stated_are_left_to_others(foos: Foos) -> None:
+async def test_unset_replicas_are_left_to_other_clients(foos: Foos) -> None:
     await foos.create(replicas=None)
     await foos.synced(replicas=1)
     await foos.client.patch(await foos.deployment(), MergePatch({"spec": {"replicas": 3}}))
     await foos.synced(replicas=3)
 
 
-async def test_a_deployment_of_another_name_takes_the_place_of_the_first(foos: Foos) -> None:
+async def test_a_renamed_deployment_replaces_the_old_one(foos: Foos) -> None:
     await foos.create(deployment="first")
     await foos.synced()
     await foos.change(deploymentName="second")
@@ -56,23 +56,23 @@ async def test_a_deployment_of_another_name_takes_the_place_of_the_first(foos: F
     await gone(foos.deployment, "first")
 
 
-async def test_all_goes_with_the_foo(foos: Foos) -> None:
+async def test_the_deployment_is_deleted_with_the_foo(foos: Foos) -> None:
     await foos.create()
     await foos.synced()
     await foos.delete()
     await gone(foos.deployment)
 
 
-async def test_a_deployment_that_is_deleted_by_hand_comes_back(foos: Foos) -> None:
+async def test_a_deleted_deployment_is_recreated(foos: Foos) -> None:
     await foos.create()
     await foos.synced()
     lost = await foos.deployment()
     await foos.client.delete(lost)
 
-    async def is_back() -> None:
+    async def is_recreated() -> None:
         assert (await foos.deployment()).metadata.uid != lost.metadata.uid
 
-    await eventually(is_back)
+    await eventually(is_recreated)
     await foos.synced()
 
 
@@ -83,7 +83,7 @@ async def test_a_deployment_that_is_deleted_by_hand_comes_back(foos: Foos) -> No
         pytest.param({"template": {"spec": {"containers": [{"name": "nginx", "image": "busybox"}]}}}, id="image"),
     ],
 )
-async def test_a_deployment_that_is_edited_by_hand_is_brought_back(foos: Foos, edit: dict[str, object]) -> None:
+async def test_an_edited_deployment_is_restored(foos: Foos, edit: dict[str, object]) -> None:
     await foos.create()
     await foos.synced()
     before = await foos.deployment()
@@ -92,7 +92,7 @@ async def test_a_deployment_that_is_edited_by_hand_is_brought_back(foos: Foos, e
     assert (await foos.deployment()).metadata.uid == before.metadata.uid
 
 
-async def test_what_others_have_added_to_the_deployment_stays(foos: Foos) -> None:
+async def test_fields_of_other_clients_are_kept(foos: Foos) -> None:
     await foos.create()
     await foos.synced()
     note = {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}}}}
@@ -102,27 +102,27 @@ async def test_what_others_have_added_to_the_deployment_stays(foos: Foos) -> Non
     assert annotations == {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
 
 
-async def test_a_deployment_of_somebody_else_is_left_alone_and_told_of(foos: Foos) -> None:
+async def test_a_foreign_deployment_is_left_alone_and_reported(foos: Foos) -> None:
     theirs = await foos.create_foreign_deployment()
     await foos.create()
-    said = (
+    message = (
         'Deployment "web" already exists and is not managed by Foo "foo"; delete it, or choose another name in '
         "spec.deploymentName"
     )
 
-    async def told() -> None:
+    async def recorded() -> None:
         synced = condition_of(await foos.get())
-        assert (synced.status, synced.reason, synced.message) == ("False", "ErrResourceExists", said)
+        assert (synced.status, synced.reason, synced.message) == ("False", "ErrResourceExists", message)
         event = await foos.event("ErrResourceExists")
-        assert (event.type, event.note) == ("Warning", said)
+        assert (event.type, event.note) == ("Warning", message)
 
-    await eventually(told)
+    await eventually(recorded)
     left = await foos.deployment()
     assert (left.metadata.uid, left.metadata.generation) == (theirs.metadata.uid, theirs.metadata.generation)
     assert left.metadata.owner_references == []
 
 
-async def test_of_two_foos_with_one_name_the_second_waits(foos: Foos) -> None:
+async def test_the_second_foo_with_the_same_deployment_name_waits(foos: Foos) -> None:
     await foos.create("first")
     await foos.synced("first")
     await foos.create("second", replicas=1)

@@ -1,4 +1,4 @@
-"""From events to requests: which Foos a change concerns."""
+"""From events to requests: which Foos a change adds to the queue."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +15,7 @@ from sample_controller.controller.foo import FooController
 
 @pytest_asyncio.fixture
 async def listening(account: Config) -> AsyncIterator[FooController]:
-    """A controller that hears of Deployments and has no workers."""
+    """A controller that watches Deployments and has no workers."""
     async with Client(account) as client:
         controller = FooController(client)
         controller.deployments.start()
@@ -23,7 +23,7 @@ async def listening(account: Config) -> AsyncIterator[FooController]:
         await controller.deployments.stop()
 
 
-async def test_a_deployment_that_is_shown_once_more_asks_for_nothing(foos: Foos, listening: FooController) -> None:
+async def test_a_resync_of_a_deployment_adds_no_request(foos: Foos, listening: FooController) -> None:
     await foos.client.create(deployment_for(await foos.create()))
     key = Request(foos.namespace, "web")
     await eventually(holds, listening, key)
@@ -36,7 +36,7 @@ async def test_a_deployment_that_is_shown_once_more_asks_for_nothing(foos: Foos,
         assert request == Request(foos.namespace, "foo")
 
 
-async def test_a_deployment_of_nobody_asks_for_nothing(foos: Foos, listening: FooController) -> None:
+async def test_a_deployment_without_an_owner_adds_no_request(foos: Foos, listening: FooController) -> None:
     theirs = await foos.create_foreign_deployment()
     key = Request(foos.namespace, theirs.metadata.name)
     await eventually(holds, listening, key)

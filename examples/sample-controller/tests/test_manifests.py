@@ -1,4 +1,4 @@
-"""The files under config/: what is generated is up to date, what is written by hand is accepted as it stands."""
+"""The files under config/: generated files are up to date, and the API server accepts the others."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ async def test_the_sample_is_synced(foos: Foos, controller: object) -> None:
 
 
 @pytest.mark.parametrize("text", [each.read_text() for each in WRITTEN], ids=[each.name for each in WRITTEN])
-async def test_what_is_written_by_hand_is_accepted(cluster: Cluster, namespace: str, text: str) -> None:
+async def test_manifests_written_by_hand_are_valid(cluster: Cluster, namespace: str, text: str) -> None:
     mapper = RESTMapper(cluster.client)
     for document in yaml.load_all(text):
         kind = await mapper.kind(document.pop("apiVersion"), document.pop("kind"))

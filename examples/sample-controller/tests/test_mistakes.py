@@ -1,4 +1,4 @@
-"""What somebody writes wrong in a Foo is told at once, with the field."""
+"""The API server rejects an invalid Foo and names the field."""
 
 import pytest
 from kubewright import Invalid, ObjectMeta
@@ -11,7 +11,7 @@ Loose = Unstructured.of(Foo.__api__)
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         pytest.param({"deploymentName": "web", "replicas": 0}, "greater than or equal to 1", id="too few"),
         pytest.param({"deploymentName": "web", "replicas": 11}, "less than or equal to 10", id="too many"),
@@ -20,14 +20,14 @@ Loose = Unstructured.of(Foo.__api__)
         pytest.param({"replicas": 1}, "spec.deploymentName: Required value", id="bare"),
     ],
 )
-async def test_a_value_that_cannot_be_is_refused(foos: Foos, spec: dict[str, object], said: str) -> None:
-    with pytest.raises(Invalid) as refused:
+async def test_an_invalid_value_is_rejected(foos: Foos, spec: dict[str, object], message: str) -> None:
+    with pytest.raises(Invalid) as rejected:
         await foos.client.create(
             Loose(metadata=ObjectMeta(name="foo", namespace=foos.namespace), content={"spec": spec})
         )
-    assert said in str(refused.value)
+    assert message in str(rejected.value)
 
 
-async def test_a_name_that_is_no_label_is_refused(foos: Foos) -> None:
-    with pytest.raises(Invalid, match="the name of a Foo is a label of its Pods: 63 at most"):
+async def test_a_name_too_long_for_a_label_is_rejected(foos: Foos) -> None:
+    with pytest.raises(Invalid, match="the name of a Foo is a label value of its Pods"):
         await foos.create("a" * 64)

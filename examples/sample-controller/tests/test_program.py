@@ -1,4 +1,4 @@
-"""The program: how it starts, and how it ends."""
+"""Start and shutdown of the program."""
 
 import asyncio
 import os
@@ -23,36 +23,36 @@ async def started(kubeconfig: Path) -> asyncio.subprocess.Process:
     )
 
 
-async def test_it_works_until_sigterm_and_ends_with_status_0(cluster: Cluster, foos: Foos, account: Config) -> None:
+async def test_the_program_stops_on_sigterm_with_status_0(cluster: Cluster, foos: Foos, account: Config) -> None:
     process = await started(cluster.kubeconfig(account))
     await foos.create()
     await foos.synced()
     process.send_signal(signal.SIGTERM)
     output, _ = await process.communicate()
-    said = output.decode()
-    assert process.returncode == 0, said
-    assert f"Deployment created  namespace={foos.namespace} foo=foo deployment=web" in said
-    assert said.splitlines()[-1].endswith("Stopped")
-    assert "Traceback" not in said
+    log = output.decode()
+    assert process.returncode == 0, log
+    assert f"Deployment created  namespace={foos.namespace} foo=foo deployment=web" in log
+    assert log.splitlines()[-1].endswith("Controller stopped")
+    assert "Traceback" not in log
 
 
-async def test_without_its_rights_it_says_which_and_ends(cluster: Cluster, foos: Foos) -> None:
-    async with cluster.service_account([], namespace=foos.namespace) as nobody:
-        process = await started(cluster.kubeconfig(nobody))
+async def test_the_program_names_a_missing_permission_and_exits(cluster: Cluster, foos: Foos) -> None:
+    async with cluster.service_account([], namespace=foos.namespace) as account:
+        process = await started(cluster.kubeconfig(account))
         output, _ = await process.communicate()
-    said = output.decode()
+    log = output.decode()
     assert process.returncode == 1
-    assert "foos.samplecontroller.k8s.io" in said
-    assert "grant list and watch on it" in said
-    assert "Traceback" not in said
+    assert "foos.samplecontroller.k8s.io" in log
+    assert "grant list and watch on it" in log
+    assert "Traceback" not in log
 
 
-async def test_what_is_in_hand_at_the_stop_is_finished(foos: Foos, account: Config) -> None:
-    creating, go_on = asyncio.Event(), asyncio.Event()
+async def test_a_running_sync_finishes_on_shutdown(foos: Foos, account: Config) -> None:
+    creating, proceed = asyncio.Event(), asyncio.Event()
 
     async def wait() -> None:
         creating.set()
-        await go_on.wait()
+        await proceed.wait()
 
     async with Client(transport=BeforeCreation(account, "web", wait)) as client:
         running = asyncio.create_task(FooController(client).run())
@@ -61,6 +61,6 @@ async def test_what_is_in_hand_at_the_stop_is_finished(foos: Foos, account: Conf
         running.cancel()
         await asyncio.sleep(0)
         assert not running.done()
-        go_on.set()
+        proceed.set()
         await asyncio.wait([running])
     assert condition_of(await foos.get()).status == "True"

@@ -1,5 +1,6 @@
-"""What goes wrong between the controller and its API server, and what comes of it: the same in the end."""
+"""Faults between the controller and the API server: the final state is always the same."""
 
+import asyncio
 import random
 from datetime import timedelta
 from typing import Final
@@ -19,10 +20,10 @@ from sample_controller.controller.foo import FooController
 SCALED_BY_HAND: Final = MergePatch({"spec": {"replicas": 9}})
 
 
-async def test_killed_after_any_write_of_a_foos_life_the_next_process_ends_it(foos: Foos, account: Config) -> None:
-    """Create, a Deployment of another name, replicas: each write may be the last one of a process."""
+async def test_a_foo_is_synced_wherever_the_controller_is_killed(foos: Foos, account: Config) -> None:
+    """The controller is killed after each write that syncs, renames and scales a Foo."""
 
-    async def lived(name: str) -> None:
+    async def was_renamed(name: str) -> None:
         foo = await foos.get(name)
         if foo.spec.deployment_name == "first":
             await foos.is_synced(name)
@@ -36,15 +37,15 @@ async def test_killed_after_any_write_of_a_foos_life_the_next_process_ends_it(fo
         name = f"foo-{lives}"
         await foos.create(name, deployment="first")
         async with at_work(faults):
-            await faults.died_or(lived, name)
+            await faults.died_or(was_renamed, name)
         async with at_work(account):
-            await eventually(lived, name)
+            await eventually(was_renamed, name)
             await foos.delete(name)
             await gone(foos.deployment, "second")
-    assert lives > 4  # a Deployment, a status; another Deployment, a delete, a status
+    assert lives > 4  # Deployment, status; new Deployment, delete of the old one, status
 
 
-async def test_a_cache_that_is_late_leads_to_one_deployment_and_no_write_too_many(foos: Foos, account: Config) -> None:
+async def test_a_stale_cache_leads_to_one_deployment(foos: Foos, account: Config) -> None:
     faults = Faults(account)
     faults.lag = 0.3
     async with at_work(faults):
@@ -58,25 +59,28 @@ async def test_a_cache_that_is_late_leads_to_one_deployment_and_no_write_too_man
     assert after.metadata.uid == before.metadata.uid
 
 
-async def test_a_late_cache_deletes_no_deployment_that_is_wanted_again(foos: Foos, account: Config) -> None:
-    """While the controller makes the Deployment of another name, the Foo wants the first one again."""
+async def test_a_stale_cache_deletes_no_deployment_that_is_wanted_again(foos: Foos, account: Config) -> None:
+    """While the controller creates the second Deployment, the Foo is changed back to the first one."""
 
-    async def think_again() -> None:
+    changed_back = asyncio.Event()
+
+    async def change_back() -> None:
         await foos.change(deploymentName="first")
+        changed_back.set()
 
-    async with at_work(BeforeCreation(account, "second", think_again)):
+    async with at_work(BeforeCreation(account, "second", change_back)):
         await foos.create(deployment="first")
         await foos.synced()
         kept = await foos.deployment("first")
         await foos.change(deploymentName="second")
-        await eventually(foos.deployment, "second")
-        await gone(foos.deployment, "second")
+        await changed_back.wait()
         await foos.synced()
+        await gone(foos.deployment, "second")
     assert (await foos.deployment("first")).metadata.uid == kept.metadata.uid
 
 
-async def test_conflicts_are_taken_up_again(foos: Foos, account: Config) -> None:
-    """Somebody else writes the same Foo and the same Deployment all the time."""
+async def test_conflicts_are_retried(foos: Foos, account: Config) -> None:
+    """Another client writes the same Foo and Deployment all the time."""
     faults = Faults(account)
     faults.lag = 0.05
     async with at_work(faults):
@@ -89,7 +93,7 @@ async def test_conflicts_are_taken_up_again(foos: Foos, account: Config) -> None
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-async def test_it_comes_through_a_storm_of_failures(foos: Foos, account: Config, seed: int) -> None:
+async def test_foos_are_synced_despite_random_faults(foos: Foos, account: Config, seed: int) -> None:
     faults = Faults(account)
     faults.storm(random.Random(seed), share=0.3)
     async with at_work(faults):
@@ -102,7 +106,7 @@ async def test_it_comes_through_a_storm_of_failures(foos: Foos, account: Config,
     assert len(await foos.deployments()) == 10
 
 
-async def test_what_changed_while_there_was_no_controller_is_made_good(foos: Foos, account: Config) -> None:
+async def test_changes_during_a_downtime_are_handled(foos: Foos, account: Config) -> None:
     async with at_work(account):
         await foos.create(replicas=2)
         await foos.synced()
@@ -118,20 +122,20 @@ async def test_a_restart_writes_nothing(foos: Foos, account: Config) -> None:
         await foos.synced()
     faults = Faults(account)
     async with at_work(faults) as again:
-        await eventually(has_worked, again)
+        await eventually(is_idle, again)
     assert faults.writes == 0
 
 
-async def test_a_name_that_is_freed_is_taken_at_once(foos: Foos, account: Config) -> None:
+async def test_a_freed_name_is_taken_at_once(foos: Foos, account: Config) -> None:
     theirs = await foos.create_foreign_deployment()
     async with at_work(account) as controller:
         controller.queue = WorkQueue(backoff=Backoff(base=timedelta(hours=1)))
         await foos.create()
 
-        async def is_refused() -> None:
+        async def is_rejected() -> None:
             assert condition_of(await foos.get()).reason == "ErrResourceExists"
 
-        await eventually(is_refused)
+        await eventually(is_rejected)
         await foos.client.delete(theirs)
         await foos.synced()
 
@@ -144,35 +148,35 @@ async def test_a_thousand_foos_get_their_deployments_and_then_nothing_is_written
         for number in range(count):
             await foos.create(f"foo-{number}", deployment=f"web-{number}", replicas=1)
 
-        async def are_available(so_many: int) -> None:
-            assert sum(each.status.available_replicas == 1 for each in await foos.all()) >= so_many
+        async def are_available(number: int) -> None:
+            assert sum(each.status.available_replicas == 1 for each in await foos.all()) >= number
 
-        async def are_told_of() -> None:
-            told = await foos.client.list(Event, namespace=foos.namespace)
-            assert sum(each.reason == "Synced" for each in told) == count
+        async def have_events() -> None:
+            events = await foos.client.list(Event, namespace=foos.namespace)
+            assert sum(each.reason == "Synced" for each in events) == count
 
-        for so_many in range(100, count + 1, 100):
-            await eventually(are_available, so_many)
+        for number in range(100, count + 1, 100):
+            await eventually(are_available, number)
         assert {each.metadata.name for each in await foos.deployments()} == {f"web-{each}" for each in range(count)}
-        await eventually(are_told_of)
+        await eventually(have_events)
         await faults.rest()
 
-        written, looked_again = faults.writes, {"note": "look again"}
+        written, annotations = faults.writes, {"note": "reconcile again"}
         for number in range(0, count, 10):
-            note = MergePatch({"metadata": {"annotations": looked_again}})
+            note = MergePatch({"metadata": {"annotations": annotations}})
             await foos.client.patch(Foo, note, name=f"foo-{number}", namespace=foos.namespace)
 
         async def have_been_seen() -> None:
-            seen = [each for each in controller.foos.lister.list() if each.metadata.annotations == looked_again]
+            seen = [each for each in controller.foos.lister.list() if each.metadata.annotations == annotations]
             assert len(seen) == count // 10
 
         await eventually(have_been_seen)
-        await eventually(has_worked, controller)
+        await eventually(is_idle, controller)
         assert faults.writes == written
 
 
-async def has_worked(controller: FooController) -> None:
-    """Its caches are complete, and there is nothing to do."""
+async def is_idle(controller: FooController) -> None:
+    """Assert that the caches are synced and the queue is empty."""
     assert controller.foos.synced
     assert controller.deployments.synced
     assert controller.queue.depth == 0

@@ -1,6 +1,6 @@
-"""The operator at work on a control plane: the embedded one, or as `pytest --kubewright-target` says.
+"""Fixtures: the operator runs on the control plane that `pytest --kubewright-target` selects.
 
-It works as a ServiceAccount with the rights that its controllers declare, and no others.
+It runs as a ServiceAccount with only the permissions that its controllers declare.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ from webservers import WebServers
 
 @pytest_asyncio.fixture
 async def webs(cluster: Cluster, namespace: str) -> AsyncIterator[WebServers]:
-    """The WebServers of the test's namespace; the node port is free again after it."""
+    """The WebServers of the test's namespace; the node port is released after the test."""
     await cluster.install(api)
     webs = WebServers(cluster, namespace)
     yield webs
@@ -43,6 +43,6 @@ def new_operator(account: Config) -> Callable[..., Manager]:
 
 @pytest_asyncio.fixture
 async def operator(new_operator: Callable[..., Manager]) -> AsyncIterator[Manager]:
-    """The operator, at work."""
+    """The running operator."""
     async with new_operator() as manager:
         yield manager

@@ -1,4 +1,4 @@
-"""What may go wrong, and all is as the specs say in the end: kills, stale views, conflicts, restarts, many at once."""
+"""Kills, stale caches, conflicts, restarts and load: the final state always matches the specs."""
 
 import asyncio
 import random
@@ -21,7 +21,7 @@ NewOperator = Callable[..., Manager]
 MANY = 1000
 
 
-async def test_wherever_the_operator_dies_its_successor_carries_on(
+async def test_a_webserver_is_created_wherever_the_operator_is_killed(
     webs: WebServers, account: Config, new_operator: NewOperator
 ) -> None:
     lives = 0
@@ -38,7 +38,7 @@ async def test_wherever_the_operator_dies_its_successor_carries_on(
     assert lives > 3  # a Deployment, a Service and a status are written at least
 
 
-async def test_wherever_the_operator_dies_an_upgrade_ends_well(
+async def test_an_upgrade_completes_wherever_the_operator_is_killed(
     webs: WebServers, account: Config, new_operator: NewOperator
 ) -> None:
     async with new_operator():
@@ -55,7 +55,7 @@ async def test_wherever_the_operator_dies_an_upgrade_ends_well(
             await webs.serves(replicas=replicas, image=image)
 
 
-async def test_with_an_old_view_of_the_cluster_it_gets_there_too(
+async def test_a_stale_cache_leads_to_the_same_state(
     webs: WebServers, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
@@ -75,7 +75,7 @@ async def test_with_an_old_view_of_the_cluster_it_gets_there_too(
         await webs.serves(replicas=2)
 
 
-async def test_conflicts_and_failures_of_the_api_server_hold_nothing_up(
+async def test_conflicts_and_server_errors_are_retried(
     webs: WebServers, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
@@ -87,9 +87,7 @@ async def test_conflicts_and_failures_of_the_api_server_hold_nothing_up(
             await webs.serves(replicas=replicas, image=NEW)
 
 
-async def test_what_the_api_server_refuses_is_told(
-    webs: WebServers, account: Config, new_operator: NewOperator
-) -> None:
+async def test_a_rejection_is_reported(webs: WebServers, account: Config, new_operator: NewOperator) -> None:
     faults = Faults(account)
     faults.answer = lambda request: (
         failure(422, "Invalid", 'Service "web-service" is invalid: not today')
@@ -99,18 +97,18 @@ async def test_what_the_api_server_refuses_is_told(
     async with new_operator(faults):
         await webs.create()
 
-        async def is_told() -> None:
+        async def is_reported() -> None:
             ready = ready_condition(await webs.get())
             assert (ready.status, ready.reason) == ("False", "Refused")
             assert ready.message == 'Service "web-service" is invalid: not today'
 
-        await eventually(is_told)
+        await eventually(is_reported)
         faults.calm()
         await webs.serves()
 
 
 @pytest.mark.timeout(600)
-async def test_a_thousand_get_what_they_can_and_then_nothing_is_written(
+async def test_a_thousand_webservers_are_applied_and_then_nothing_is_written(
     webs: WebServers, account: Config, new_operator: NewOperator
 ) -> None:
     faults = Faults(account)
@@ -118,14 +116,14 @@ async def test_a_thousand_get_what_they_can_and_then_nothing_is_written(
         replicas = {f"web-{number}": int(number % 10 == 0) for number in range(MANY)}
         await asyncio.gather(*(webs.create(name, replicas=number) for name, number in replicas.items()))
         for name, number in replicas.items():
-            await eventually(is_told, webs, name, number)
+            await eventually(is_reported, webs, name, number)
         await eventually(all_have_what_they_can, webs, replicas)
         await faults.rest()
         await eventually(a_round_without_writes, operator, faults)
 
 
 async def a_round_without_writes(operator: Manager, faults: Faults) -> None:
-    """All are looked at again, and nothing is written."""
+    """Assert that a reconcile of every WebServer writes nothing."""
     written, reconciled = faults.writes, reconciles(operator)
 
     async def are_looked_at(so_many: int) -> None:
@@ -140,8 +138,8 @@ async def all_is_well(webs: WebServers, name: str) -> None:
     await webs.serves(name, replicas=2)
 
 
-async def is_told(webs: WebServers, name: str, replicas: int) -> None:
-    """It says how many of its replicas serve, and whether it has the node port."""
+async def is_reported(webs: WebServers, name: str, replicas: int) -> None:
+    """Assert that the status reports the replicas and whether the WebServer has the node port."""
     web = await webs.get(name)
     assert web.status.available_replicas == replicas
     assert web.status.observed_generation == web.metadata.generation
@@ -149,7 +147,7 @@ async def is_told(webs: WebServers, name: str, replicas: int) -> None:
 
 
 async def all_have_what_they_can(webs: WebServers, replicas: dict[str, int]) -> None:
-    """Each has its Deployment; one has the node port, and the others say that this one has it."""
+    """Assert that each WebServer has a Deployment, and that all others name the one with the node port."""
     deployments = await webs.client.list(Deployment, namespace=webs.namespace)
     assert {each.metadata.name: each.spec.replicas for each in deployments} == replicas
     services = await webs.client.list(Service, namespace=webs.namespace)

@@ -1,4 +1,4 @@
-"""The files under config/ and what the program says are the same."""
+"""The files under config/ match the program."""
 
 import subprocess
 import sys
@@ -18,6 +18,6 @@ def test_the_generated_files_are_up_to_date() -> None:
     assert done.returncode == 0, done.stderr
 
 
-async def test_the_crd_is_accepted_as_it_stands(cluster: Cluster) -> None:
+async def test_the_crd_is_valid(cluster: Cluster) -> None:
     crd = yaml.load((PROJECT / "config/crd/bases/my.domain_webservers.yaml").read_text())
     await cluster.client.apply(codec.from_dict(CustomResourceDefinition, crd), field_validation="Strict")

@@ -1,4 +1,4 @@
-"""What somebody writes wrong in a WebServer is told at once, with the field."""
+"""The API server rejects an invalid WebServer and names the field."""
 
 import pytest
 from kubewright import Invalid, ObjectMeta
@@ -39,7 +39,7 @@ Loose = Unstructured.of(WebServer.__api__)
         pytest.param(None, "spec: Required value", id="no spec"),
     ],
 )
-async def test_a_value_that_cannot_be_is_refused(webs: WebServers, spec: dict[str, object] | None, said: str) -> None:
+async def test_an_invalid_value_is_rejected(webs: WebServers, spec: dict[str, object] | None, said: str) -> None:
     content = {} if spec is None else {"spec": spec}
     with pytest.raises(Invalid) as refused:
         await webs.client.create(Loose(metadata=ObjectMeta(name="web", namespace=webs.namespace), content=content))
@@ -48,16 +48,16 @@ async def test_a_value_that_cannot_be_is_refused(webs: WebServers, spec: dict[st
 
 
 @pytest.mark.parametrize("name", ["web.1", "1-web", "w" * 56])
-async def test_a_name_that_its_service_could_not_have_is_refused(webs: WebServers, name: str) -> None:
+async def test_a_name_invalid_for_the_service_is_rejected(webs: WebServers, name: str) -> None:
     with pytest.raises(Invalid, match="the name is part of the Service's name, <name>-service"):
         await webs.create(name)
 
 
-async def test_the_longest_name_will_do(webs: WebServers) -> None:
+async def test_the_longest_valid_name_is_accepted(webs: WebServers) -> None:
     await webs.create("w" * 55)
 
 
-async def test_a_field_that_does_not_exist_is_refused(webs: WebServers) -> None:
+async def test_an_unknown_field_is_rejected(webs: WebServers) -> None:
     metadata = ObjectMeta(name="web", namespace=webs.namespace)
     wrong = Loose(metadata=metadata, content={"spec": {**RIGHT, "replicaz": 3}})
     with pytest.raises(BadRequest) as refused:
@@ -65,7 +65,7 @@ async def test_a_field_that_does_not_exist_is_refused(webs: WebServers) -> None:
     assert str(refused.value).endswith('strict decoding error: unknown field "spec.replicaz"')
 
 
-async def test_a_name_that_is_missing_is_asked_for(webs: WebServers) -> None:
+async def test_a_missing_name_is_rejected(webs: WebServers) -> None:
     with pytest.raises(Invalid) as refused:
         await webs.client.create(Loose(metadata=ObjectMeta(namespace=webs.namespace), content={"spec": RIGHT}))
     assert "metadata.name: Required value: name or generateName is required" in str(refused.value)

@@ -3,5 +3,5 @@
 from kubewright import Manager
 
 
-async def test_it_starts_with_the_rights_that_it_declares(operator: Manager) -> None:
+async def test_the_operator_starts_with_its_declared_permissions(operator: Manager) -> None:
     await operator.wait_ready()

@@ -1,4 +1,4 @@
-"""What a WebServer says of itself, and how little is written for it."""
+"""The status of a WebServer, and the number of writes."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("node port 30010")
 NewOperator = Callable[..., Manager]
 
 
-async def test_it_says_how_many_replicas_serve(webs: WebServers, operator: Manager) -> None:
+async def test_the_status_counts_available_replicas(webs: WebServers, operator: Manager) -> None:
     await webs.create(replicas=2)
     web = await webs.serves(replicas=2)
     assert ready_condition(web).message == "2 of 2 replicas serve"
@@ -28,7 +28,7 @@ async def test_a_condition_keeps_its_time_until_it_changes(webs: WebServers, ope
     await webs.create()
 
     async def waits(replicas: int) -> Condition:
-        """For the node port, with so many replicas."""
+        """Assert that the WebServer waits for the node port, with this number of replicas."""
         web = await webs.get()
         ready = ready_condition(web)
         assert (ready.status, ready.reason, web.status.available_replicas) == ("False", "NodePortTaken", replicas)
@@ -57,7 +57,7 @@ async def test_nothing_is_written_when_nothing_differs(
         assert faults.writes == written
 
 
-async def test_a_restart_changes_nothing(webs: WebServers, account: Config, new_operator: NewOperator) -> None:
+async def test_a_restart_writes_nothing(webs: WebServers, account: Config, new_operator: NewOperator) -> None:
     async with new_operator():
         await webs.create()
         await webs.serves()
@@ -67,13 +67,13 @@ async def test_a_restart_changes_nothing(webs: WebServers, account: Config, new_
     assert faults.writes == 0
 
 
-async def test_what_is_done_is_told_in_events(webs: WebServers, operator: Manager) -> None:
+async def test_changes_are_recorded_as_events(webs: WebServers, operator: Manager) -> None:
     web = await webs.create(replicas=3)
     await webs.serves(replicas=3)
     await webs.change(replicas=4)
     await webs.serves(replicas=4)
 
-    async def are_told() -> None:
+    async def are_recorded() -> None:
         events = await webs.client.list(Event, namespace=webs.namespace)
         own = {each.note for each in events if each.regarding is not None and each.regarding.uid == web.metadata.uid}
         assert own == {
@@ -82,10 +82,10 @@ async def test_what_is_done_is_told_in_events(webs: WebServers, operator: Manage
             "Deployment web: spec.replicas from 3 to 4",
         }
 
-    await eventually(are_told)
+    await eventually(are_recorded)
 
 
-async def test_what_is_done_is_logged_with_the_object_and_both_values(
+async def test_changes_are_logged_with_the_object_and_both_values(
     webs: WebServers, operator: Manager, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="kubewright")

@@ -1,4 +1,4 @@
-"""What a WebServer does, as its users see it: a Deployment and a Service, as documented, and always."""
+"""The behavior of WebServer, as users see it: a Deployment and a Service."""
 
 import asyncio
 import sys
@@ -52,7 +52,7 @@ async def test_a_webserver_gets_its_service(webs: WebServers) -> None:
     assert ports_of(service) == [(80, 80, 30010)]
 
 
-async def test_it_is_scaled(webs: WebServers) -> None:
+async def test_a_webserver_is_scaled(webs: WebServers) -> None:
     await webs.create(replicas=3)
     await webs.serves(replicas=3)
     await webs.change(replicas=4)
@@ -61,7 +61,7 @@ async def test_it_is_scaled(webs: WebServers) -> None:
     await webs.serves(replicas=0)
 
 
-async def test_another_image_is_rolled_out_by_a_second_replica_set(webs: WebServers) -> None:
+async def test_a_new_image_is_rolled_out_by_a_second_replica_set(webs: WebServers) -> None:
     await webs.create(image=OLD)
     await webs.serves(image=OLD)
     await webs.change(image=NEW)
@@ -72,12 +72,12 @@ async def test_another_image_is_rolled_out_by_a_second_replica_set(webs: WebServ
     assert sizes == {OLD: 0, NEW: 3}
 
 
-async def test_it_is_not_ready_before_all_replicas_have_the_new_image(webs: WebServers) -> None:
+async def test_a_webserver_is_not_ready_before_all_replicas_have_the_new_image(webs: WebServers) -> None:
     await webs.create(image=OLD)
     await webs.serves(image=OLD)
 
     async def is_ready_anew() -> set[str | None]:
-        """The images of its Pods, when it says of its present spec that it is Ready."""
+        """Return the images of the Pods once the status reports Ready for the current spec."""
         web = await webs.get()
         ready = ready_condition(web)
         assert (ready.status, ready.observed_generation) == ("True", web.metadata.generation)
@@ -87,7 +87,7 @@ async def test_it_is_not_ready_before_all_replicas_have_the_new_image(webs: WebS
     assert await eventually(is_ready_anew) == {NEW}
 
 
-async def test_a_service_that_is_deleted_by_hand_comes_back(webs: WebServers) -> None:
+async def test_a_deleted_service_is_recreated(webs: WebServers) -> None:
     await webs.create()
     lost = await eventually(webs.service)
     await webs.client.delete(lost)
@@ -95,7 +95,7 @@ async def test_a_service_that_is_deleted_by_hand_comes_back(webs: WebServers) ->
     assert ports_of(await webs.service()) == [(80, 80, 30010)]
 
 
-async def test_a_deployment_that_is_deleted_by_hand_comes_back(webs: WebServers) -> None:
+async def test_a_deleted_deployment_is_recreated(webs: WebServers) -> None:
     await webs.create()
     await webs.serves()
     lost = await webs.deployment()
@@ -120,7 +120,7 @@ async def test_a_deployment_that_is_deleted_by_hand_comes_back(webs: WebServers)
         pytest.param({"ports": [{"name": "dns", "port": 80, "protocol": "UDP"}]}, id="protocol"),
     ],
 )
-async def test_a_service_that_is_edited_by_hand_is_brought_back(webs: WebServers, edit: dict[str, object]) -> None:
+async def test_an_edited_service_is_restored(webs: WebServers, edit: dict[str, object]) -> None:
     await webs.create()
     edited = await webs.client.patch(await eventually(webs.service), MergePatch({"spec": edit}))
 
@@ -134,7 +134,7 @@ async def test_a_service_that_is_edited_by_hand_is_brought_back(webs: WebServers
     await eventually(is_back)
 
 
-async def test_a_deployment_that_is_edited_by_hand_is_brought_back(webs: WebServers) -> None:
+async def test_an_edited_deployment_is_restored(webs: WebServers) -> None:
     await webs.create()
     await webs.serves()
     other = {"name": "webserver", "image": "busybox"}
@@ -172,7 +172,7 @@ async def test_the_node_port_serves_the_image(cluster: Cluster, webs: WebServers
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-async def test_all_goes_with_the_webserver(webs: WebServers, propagation: Propagation) -> None:
+async def test_all_children_are_deleted_with_the_webserver(webs: WebServers, propagation: Propagation) -> None:
     await webs.create()
     await webs.serves()
     await webs.delete(propagation=propagation)

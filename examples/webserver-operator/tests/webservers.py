@@ -1,4 +1,4 @@
-"""What the tests do with WebServers, and what they look at."""
+"""Helpers: what a user does with WebServers, and what a user sees."""
 
 from kubewright import Condition, Manager, NotFound, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
@@ -12,7 +12,7 @@ OLD, NEW = "nginx:1.23.1", "nginx:1.23.0"
 
 
 class WebServers:
-    """The WebServers of one namespace, as a user handles them."""
+    """The WebServers of one namespace."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.cluster = cluster
@@ -46,7 +46,7 @@ class WebServers:
         return list(await self.client.list(ReplicaSet, namespace=self.namespace))
 
     async def serves(self, name: str = "web", *, replicas: int = 3, image: str = OLD) -> WebServer:
-        """The WebServer, once it has said of its present spec that so many replicas serve, and they do."""
+        """Wait until this number of replicas serves and the status reports it, and return the WebServer."""
 
         async def check() -> WebServer:
             web = await self.get(name)
@@ -64,7 +64,7 @@ class WebServers:
         return await eventually(check)
 
     async def clean_up(self) -> None:
-        """Delete all of them, and what they own: the node port is the whole cluster's."""
+        """Delete all WebServers and their children, because the node port belongs to the whole cluster."""
         await self.client.delete_all_of(WebServer, namespace=self.namespace)
         await self.client.delete_all_of(Deployment, namespace=self.namespace)
         for service in await self.client.list(Service, namespace=self.namespace):
@@ -81,5 +81,5 @@ def ready_condition(web: WebServer) -> Condition:
 
 
 def reconciles(operator: Manager) -> int:
-    """How many there were."""
+    """Return the number of reconciles."""
     return sum(operator.metrics.controllers["webserver"].outcomes.values())

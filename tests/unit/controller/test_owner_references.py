@@ -11,6 +11,7 @@ from kubewright.controllers._outcome import Failure
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import AlreadyOwnedError, ConfigError, NotFound
+from kubewright.testing._faults import failure
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
 
@@ -147,6 +148,32 @@ async def test_of_two_creators_at_the_same_time_one_gets_the_child(shop: Worksho
     (owner,) = owner_names(child)
     assert child.metadata.labels == {"owner": owner}
     assert shop.told.failures == [Failure.ERROR]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+async def test_an_apply_that_meets_a_conflict_costs_one_request(shop: Workshop, exists: bool) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def conflicting(request: Request) -> Response | None:
+        if not request.path.startswith(APPLY[1]):
+            return None
+        seen.append((request.method, request.path))
+        return failure(409, "Conflict") if len(seen) == 1 else None
+
+    if exists:
+        await shop.run(applies_child())
+        await shop.create(config_map("web"))
+        shop.spoil = conflicting
+        await shop.admin.patch(await child_of(shop), MergePatch({"metadata": {"labels": {"owner": "someone"}}}))
+        await shop.settle()
+    else:
+        shop.spoil = conflicting
+        await shop.run(applies_child())
+        await shop.create(config_map("web"))
+    await shop.clock.advance(60)
+    assert seen == [APPLY, APPLY]
+    assert (await child_of(shop)).metadata.labels == {"owner": "web"}
+    assert shop.told.failures == []  # a conflict is retried and not an error
 
 
 async def test_a_child_deleted_before_the_write_is_created_again(shop: Workshop) -> None:

@@ -1,4 +1,4 @@
-"""The Pods of a PodSet: what they are made of, which of them count, and which goes first."""
+"""The Pods of a PodSet: their template, which of them count, and the order of deletion."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -31,12 +31,12 @@ def pod_for(podset: PodSet, name: str) -> Pod:
 
 
 def is_live(pod: Pod) -> bool:
-    """Whether it counts: those that are being deleted, that have failed or are done do not."""
+    """Return whether the Pod counts: it has not ended and is not being deleted."""
     return pod.metadata.deletion_timestamp is None and pod.status.phase in ("Pending", "Running")
 
 
 def ready_since(pod: Pod) -> datetime | None:
-    """When it became ready; None while it is not."""
+    """Return when the Pod became ready; None if it is not ready."""
     for condition in pod.status.conditions:
         if condition.type == "Ready" and condition.status == "True":
             return condition.last_transition_time or pod.metadata.creation_timestamp
@@ -44,9 +44,9 @@ def ready_since(pod: Pod) -> datetime | None:
 
 
 def in_order_of_deletion(pods: Iterable[Pod]) -> list[Pod]:
-    """Those that are missed least come first: on no node yet, then not running, then not ready, then the youngest."""
+    """Sort Pods: unscheduled ones come first, then those not running, those not ready, and the youngest."""
 
-    def worth(pod: Pod) -> tuple[bool, bool, bool, float, float, str]:
+    def rank(pod: Pod) -> tuple[bool, bool, bool, float, float, str]:
         ready = ready_since(pod)
         return (
             bool(pod.spec.node_name),
@@ -57,8 +57,8 @@ def in_order_of_deletion(pods: Iterable[Pod]) -> list[Pod]:
             pod.metadata.name,
         )
 
-    return sorted(pods, key=worth)
+    return sorted(pods, key=rank)
 
 
-def _seconds(moment: datetime | None) -> float:
-    return (moment or datetime.max.replace(tzinfo=UTC)).timestamp()
+def _seconds(time: datetime | None) -> float:
+    return (time or datetime.max.replace(tzinfo=UTC)).timestamp()

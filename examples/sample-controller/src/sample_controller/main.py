@@ -1,4 +1,4 @@
-"""The program: `python -m sample_controller.main`. Flags, logs, the connection, and signals, as in a Manager."""
+"""The program: `python -m sample_controller.main`. It handles flags, logs and signals, as a Manager does."""
 
 import argparse
 import asyncio
@@ -23,11 +23,9 @@ async def run(config: Config, workers: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog=NAME, description="Keeps a Deployment for each Foo.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=NAME, description="Maintains a Deployment for each Foo.", allow_abbrev=False)
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig file to use")
-    parser.add_argument(
-        "--workers", type=int, default=2, metavar="NUMBER", help="how many Foos are synced concurrently"
-    )
+    parser.add_argument("--workers", type=int, default=2, metavar="NUMBER", help="number of Foos to sync concurrently")
     parser.add_argument("--log-format", choices=("console", "json"))
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     flags = parser.parse_args()

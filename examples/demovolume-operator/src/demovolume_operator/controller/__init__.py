@@ -1,1 +1,1 @@
-"""The controllers, one module for each kind; `claims` is what both know of claims."""
+"""The controllers, one module for each kind; both use `claims`."""

@@ -1,4 +1,4 @@
-"""The claim of a DemoVolume: what it should be, and whose one is that is there."""
+"""The claim of a DemoVolume."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ STORAGE: Final = "storage"
 
 
 def claim_for(volume: DemoVolume) -> PersistentVolumeClaim:
-    """The claim that a volume should have."""
+    """Return the desired claim of a volume."""
     return PersistentVolumeClaim(
         metadata=ObjectMeta(name=volume.metadata.name, namespace=volume.metadata.namespace),
         spec=PersistentVolumeClaimSpec(
@@ -27,7 +27,7 @@ def size_of(volume: DemoVolume) -> Quantity:
     return Quantity.parse(f"{volume.spec.size}Gi")
 
 
-def asked_of(claim: PersistentVolumeClaim) -> Quantity:
+def requested_size(claim: PersistentVolumeClaim) -> Quantity:
     return Quantity.of(claim.spec.resources.requests.get(STORAGE, "0") if claim.spec.resources else "0")
 
 
@@ -35,17 +35,12 @@ def capacity_of(claim: PersistentVolumeClaim) -> Quantity:
     return Quantity.of(claim.status.capacity.get(STORAGE, "0"))
 
 
-def belongs_to(claim: PersistentVolumeClaim, volume: DemoVolume) -> bool:
-    """Whether it is this very volume's: not that of somebody else, nor of an earlier volume of the name."""
-    return any(each.controller and each.uid == volume.metadata.uid for each in claim.metadata.owner_references)
-
-
-def why_left_alone(claim: PersistentVolumeClaim) -> str:
-    """What is to be said of a claim that has a volume's name and is not the volume's."""
-    owner = next(
-        (f'{each.kind} "{each.name}"' for each in claim.metadata.owner_references if each.controller), "nobody"
-    )
+def not_owned_message(claim: PersistentVolumeClaim) -> str:
+    """Return the message about a claim that has the name of a volume, but that the volume does not control."""
+    owners = [
+        f'is controlled by {each.kind} "{each.name}"' for each in claim.metadata.owner_references if each.controller
+    ]
     return (
-        f'PersistentVolumeClaim "{claim.metadata.name}" was not made for this volume (it belongs to {owner}) and is '
-        "left alone: delete it, or give the volume another name"
+        f'PersistentVolumeClaim "{claim.metadata.name}" {"".join(owners) or "has no controlling owner"}, not this volume: '
+        "delete the claim, or create the volume under another name"
     )

@@ -1,4 +1,4 @@
-"""The objects that a MyWeb stands for. All three have its name."""
+"""The children of a MyWeb. All three have its name."""
 
 import hashlib
 from typing import Final
@@ -31,10 +31,10 @@ from myweb_operator.api.v1.myweb import MyWeb
 PAGE: Final = "index.html"
 FOLDER: Final = "/usr/share/nginx/html"
 PORT: Final = 80
-NOTICE: Final = 3
-"""Seconds that an old Pod goes on serving, until every node sends its readers to the new one."""
+SHUTDOWN_DELAY: Final = 3
+"""Seconds that an old Pod continues to serve, until every node routes requests to the new one."""
 PAGE_HASH: Final = "operator.k8s-summit.org/page-sha256"
-"""Annotation of the Pods: which page they serve. Another page is another Pod template, and so a rollout."""
+"""Annotation of the Pods with the hash of their page. A new page changes the Pod template, which starts a rollout."""
 
 
 def labels_for(web: MyWeb) -> dict[str, str]:
@@ -46,18 +46,18 @@ def hash_of(page: str) -> str:
 
 
 def config_map_for(web: MyWeb) -> ConfigMap:
-    """The page."""
+    """Return the ConfigMap with the page."""
     return ConfigMap(metadata=_metadata(web), data={PAGE: web.spec.page_content_html})
 
 
 def deployment_for(web: MyWeb) -> Deployment:
-    """One web server with the page in the folder that it serves."""
+    """Return one web server with the page in its document root."""
     container = Container(
         name="web",
         image=web.spec.image,
         ports=[ContainerPort(name="http", container_port=PORT, protocol="TCP")],
         readiness_probe=Probe(http_get=HTTPGetAction(path="/", port="http"), period_seconds=2),
-        lifecycle=Lifecycle(pre_stop=LifecycleHandler(sleep=SleepAction(seconds=NOTICE))),
+        lifecycle=Lifecycle(pre_stop=LifecycleHandler(sleep=SleepAction(seconds=SHUTDOWN_DELAY))),
         volume_mounts=[VolumeMount(name="page", mount_path=FOLDER, read_only=True)],
     )
     page = ConfigMapVolumeSource(name=web.metadata.name, items=[KeyToPath(key=PAGE, path=PAGE)])
@@ -70,7 +70,7 @@ def deployment_for(web: MyWeb) -> Deployment:
 
 
 def service_for(web: MyWeb) -> Service:
-    """The web server, on the port of the spec of every node."""
+    """Return the Service that exposes the web server on the node port."""
     port = ServicePort(name="http", port=PORT, target_port="http", node_port=web.spec.node_port_number, protocol="TCP")
     return Service(metadata=_metadata(web), spec=ServiceSpec(type="NodePort", selector=labels_for(web), ports=[port]))
 

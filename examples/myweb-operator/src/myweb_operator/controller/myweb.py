@@ -1,7 +1,6 @@
-"""The controller of MyWeb: brings about what its spec asks for, and says how it stands."""
+"""The controller of MyWeb: applies the children and reports the status."""
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
 from typing import Final, TypeVar
 
 from kubewright import APIError, Context, Forbidden, Invalid, Result, Watch, controller, set_condition
@@ -31,7 +30,7 @@ from myweb_operator.controller.ports import (
 )
 from myweb_operator.controller.standing import Blocked, Standing, standing_of
 
-RETRY: Final = Result(requeue_after=timedelta(seconds=5))
+RETRY: Final = Result(requeue_after=5.0)
 
 T = TypeVar("T", bound=Object)
 Fields = Mapping[str, Callable[[T], object]]
@@ -49,7 +48,7 @@ PORT_FIELDS: Final[Fields[Service]] = {
     "spec.selector": lambda it: it.spec.selector,
     "spec.ports": lambda it: [(port.port, port.target_port, port.node_port) for port in it.spec.ports],
 }
-"""What is worth a line in the log when it changes."""
+"""Fields whose changes are logged."""
 
 
 @controller(
@@ -59,16 +58,16 @@ PORT_FIELDS: Final[Fields[Service]] = {
     indexers={"port": wanted_port},
 )
 async def reconcile(ctx: Context[MyWeb]) -> Result | None:
-    """Bring ConfigMap, Deployment and Service in line with `ctx.object`.
+    """Apply ConfigMap, Deployment and Service, and write the status.
 
-    The page first, so that Pods which are started for it find it; the Service last, so that a port which can't be had
-    keeps nothing else from its place.
+    The ConfigMap comes first, so that new Pods find their page. The Service comes last, so that a taken node port blocks
+    no other child.
     """
     web = ctx.object
     try:
-        await bring_about(ctx, config_map_for(web), PAGE_FIELDS)
-        deployment = await bring_about(ctx, deployment_for(web), SERVER_FIELDS)
-        await bring_about(ctx, service_for(web), PORT_FIELDS)
+        await apply_child(ctx, config_map_for(web), PAGE_FIELDS)
+        deployment = await apply_child(ctx, deployment_for(web), SERVER_FIELDS)
+        await apply_child(ctx, service_for(web), PORT_FIELDS)
     except Blocked as blocked:
         await report(ctx, blocked.standing)
         return RETRY
@@ -76,7 +75,7 @@ async def reconcile(ctx: Context[MyWeb]) -> Result | None:
     return None
 
 
-async def bring_about(ctx: Context[MyWeb], desired: T, fields: Fields[T]) -> T:
+async def apply_child(ctx: Context[MyWeb], desired: T, fields: Fields[T]) -> T:
     """Apply a child, and log what that changed.
 
     Raises Blocked if the child's name is taken by another object, or if the API server rejects the child.
@@ -85,54 +84,54 @@ async def bring_about(ctx: Context[MyWeb], desired: T, fields: Fields[T]) -> T:
     present = await ctx.get_or_none(type(desired), name)
     try:
         if isinstance(present, Service) and isinstance(desired, Service) and is_controlled_by(present, ctx.object):
-            await take_out_other_ports(ctx, present, desired)
+            await remove_other_ports(ctx, present, desired)
         applied = await ctx.apply(desired, adopt=present is not None and was_ours(present, ctx.object))
     except AlreadyOwnedError as error:
         raise Blocked("NameTaken", str(error)) from error
     except (Invalid, Forbidden) as error:
         if error.namespace_is_ending:
             raise
-        raise await refusal(ctx, kind, error) from error
+        raise await rejection(ctx, kind, error) from error
     log_changes(ctx, present, desired, fields)
     return applied
 
 
-async def take_out_other_ports(ctx: Context[MyWeb], present: Service, desired: Service) -> None:
-    """An apply leaves alone what others have added to a list."""
+async def remove_other_ports(ctx: Context[MyWeb], present: Service, desired: Service) -> None:
+    """Remove ports that other clients added, because an apply keeps them."""
     if keys_of_ports(present) != keys_of_ports(desired):
         await ctx.patch(present, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
 
 
-async def refusal(ctx: Context[MyWeb], kind: str, error: APIError) -> Blocked:
+async def rejection(ctx: Context[MyWeb], kind: str, error: APIError) -> Blocked:
     if not is_about_node_port(error):
         return Blocked(f"{kind}Refused", str(error))
     port = ctx.object.spec.node_port_number
     holder = next((each for each in await ctx.list(Service, namespace="") if port in node_ports_of(each)), None)
     if holder is None:
         return Blocked("NodePortRefused", str(error))
-    await make_way(ctx)
+    await release_node_port(ctx)
     who = f'Service "{holder.metadata.namespace}/{holder.metadata.name}"'
     return Blocked("NodePortTaken", f"node port {port} is taken by {who}; the page moves there as soon as it is free")
 
 
-async def make_way(ctx: Context[MyWeb]) -> None:
-    """Give up the node port of before where another MyWeb wants it: two that swap theirs would wait for each other."""
+async def release_node_port(ctx: Context[MyWeb]) -> None:
+    """Release the current node port if another MyWeb wants it. Otherwise two MyWebs could not swap their ports."""
     present = await ctx.get_or_none(Service, ctx.object.metadata.name)
     if present is None:
         return
     for port in node_ports_of(present):
         if await ctx.client.list(MyWeb, index=("port", str(port))):
             await ctx.patch(present, MergePatch({"spec": {"type": "ClusterIP"}}))
-            ctx.log.info("Node port given up for another MyWeb", object=present.metadata.name, port=port)
+            ctx.log.info("Node port released", object=present.metadata.name, port=port)
 
 
 def was_ours(child: Object, web: MyWeb) -> bool:
-    """Whether a child that has lost its owner reference carries the labels of `web`, so that it may be adopted."""
+    """Return whether a child has the labels of `web`. Without an owner reference, such a child is adopted."""
     return labels_for(web).items() <= child.metadata.labels.items()
 
 
 def log_changes(ctx: Context[MyWeb], before: T | None, after: T, fields: Fields[T]) -> None:
-    """Say what was done: to which object, and from which value to which."""
+    """Log what changed: the object, the field, the old value and the new value."""
     kind, name = after.__api__.kind, after.metadata.name
     if before is None:
         ctx.log.info(f"{kind} created", object=name)
@@ -143,11 +142,11 @@ def log_changes(ctx: Context[MyWeb], before: T | None, after: T, fields: Fields[
 
 
 async def report(ctx: Context[MyWeb], standing: Standing) -> None:
-    """Write down how it stands, and tell of it in an Event."""
+    """Write the status, and record an Event."""
     web, status = ctx.object, ctx.object.status
     status.completed = standing.completed
     status.observed_generation = web.metadata.generation or 0
-    is_new = set_condition(
+    has_changed = set_condition(
         status.conditions,
         "Ready",
         "True" if standing.completed else "False",
@@ -155,10 +154,10 @@ async def report(ctx: Context[MyWeb], standing: Standing) -> None:
         message=standing.message,
         observed_generation=web.metadata.generation,
     )
-    if is_new and standing.completed:
+    if has_changed and standing.completed:
         ctx.events.normal(web, standing.reason, standing.message)
     if standing.needs_help:
         ctx.events.warning(web, standing.reason, standing.message)
-    if is_new:
-        ctx.log.info("Status change", reason=standing.reason, message=standing.message)
+    if has_changed:
+        ctx.log.info("MyWeb status change", reason=standing.reason, message=standing.message)
     await ctx.update_status(status)

@@ -1,4 +1,4 @@
-"""How a MyWeb stands: a word and a sentence for its status, and for an Event."""
+"""The state of a MyWeb: reason and message for its status and for an Event."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,17 @@ from myweb_operator.api.v1.myweb import MyWeb
 
 @dataclass(frozen=True)
 class Standing:
+    """The state of a MyWeb."""
+
     reason: str
     message: str
     completed: bool = False
     needs_help: bool = False
-    """It will not get better by waiting alone."""
+    """Whether a user has to act."""
 
 
 class Blocked(Exception):
-    """Something stands in the way of what the spec asks for."""
+    """The children cannot match the spec at present."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -25,13 +27,13 @@ class Blocked(Exception):
 
 
 def standing_of(web: MyWeb, deployment: Deployment) -> Standing:
-    """Of a MyWeb whose children are all as they should be: how far the web server is.
+    """Return the state of a MyWeb whose children match the spec, from the rollout of its Deployment.
 
-    Like `kubectl rollout status`: it is done when all Pods are new ones and serve, and no old one is left.
+    As for `kubectl rollout status`, a rollout is complete when all Pods are new and available, and no old Pod is left.
     """
     status, wanted = deployment.status, deployment.spec.replicas or 0
     if (status.observed_generation or 0) < (deployment.metadata.generation or 0):
-        return Standing("RollingOut", "the Deployment has been changed, and its Pods not yet")
+        return Standing("RollingOut", "the Deployment changed; its rollout has not started")
     updated, available = status.updated_replicas or 0, status.available_replicas or 0
     old = (status.replicas or 0) - updated
     if (updated, available, old) == (wanted, wanted, 0):

@@ -1,4 +1,4 @@
-"""The controller of Podbuggertool: each living, Ready Pod that matches has the tool as an ephemeral container."""
+"""The controller of Podbuggertool: adds the tool to each matching, Ready Pod as an ephemeral container."""
 
 import asyncio
 import random
@@ -28,15 +28,15 @@ from kubewright.controllers.predicates import changed
 
 from podbuggertool_operator.api.v1beta1.podbuggertool import EARLIER, PendingPod, Podbuggertool
 from podbuggertool_operator.controller.pods import container_name, facts
-from podbuggertool_operator.controller.report import Report, tell, write_status
+from podbuggertool_operator.controller.report import Report, record_events, write_status
 
-LOOK_AGAIN: Final = timedelta(seconds=3)
-"""While a Pod that is not Ready is waited for."""
-AT_ONCE: Final = 100
-"""Pods that get the tool in one reconcile. Before the next ones it looks whether the tool is still wanted."""
+CHECK_INTERVAL: Final = timedelta(seconds=3)
+"""Interval of checks while a Pod is not Ready."""
+BATCH: Final = 100
+"""Maximum number of Pods to change in one reconcile. The next reconcile reads the tool again."""
 
-turns: Final = WeakValueDictionary[str, asyncio.Lock]()
-"""By the uid of a Pod: its tools are added one after the other. Of several at the same time one alone would get in."""
+locks: Final = WeakValueDictionary[str, asyncio.Lock]()
+"""Locks by the uid of a Pod: its tools are added one after the other. Concurrent patches of one Pod would conflict."""
 
 
 def label_of(tool: Podbuggertool) -> Iterable[str]:
@@ -55,31 +55,33 @@ def labels_of(pod: Entry[Pod]) -> Iterable[str]:
     retry=Retry(backoff=Backoff(limit=timedelta(minutes=1))),
 )
 async def reconcile(ctx: Context[Podbuggertool]) -> Result | None:
-    await take_up_spec(ctx)
+    await record_spec(ctx)
     report = await survey(ctx)
     ready = report.waiting("Adding")
-    # Tools of the same Pods go through them in different orders, or they would wait for each other at each of them.
-    chosen = random.sample(ready, min(len(ready), AT_ONCE))
+    # In random order, so that tools for the same Pods rarely wait for each other.
+    chosen = random.sample(ready, min(len(ready), BATCH))
     failures = [failure for name in chosen if (failure := await add(ctx, name, report)) is not None]
-    tell(ctx, report)
+    record_events(ctx, report)
     await write_status(ctx, report)
-    if len(ready) > AT_ONCE and (report.added or not failures):
-        return Result(requeue_after=timedelta(0))  # the next ones; what failed is among them again
-    for failure in sorted(failures, key=lambda each: isinstance(each, Conflict)):  # what is told of comes first
+    if len(ready) > BATCH and (report.added or not failures):
+        return Result(requeue_after=timedelta(0))  # for the next Pods, and those that failed
+    for failure in sorted(failures, key=lambda each: isinstance(each, Conflict)):  # errors first
         raise failure
-    return Result(requeue_after=LOOK_AGAIN) if report.waiting("NotReady") else None
+    return Result(requeue_after=CHECK_INTERVAL) if report.waiting("NotReady") else None
 
 
-async def take_up_spec(ctx: Context[Podbuggertool]) -> None:
-    """Write down the spec before anything is done for it: that can't be undone."""
+async def record_spec(ctx: Context[Podbuggertool]) -> None:
+    """Record the spec in the status before the first Pod is changed: an added container cannot be removed."""
     tool, before = ctx.object, ctx.object.status.spec
     if before == tool.spec:
         return
     if before is not None:
-        stays = f"what Pods with {before.label} got from {before.image} stays there: it cannot be removed"
-        ctx.events.normal(tool, "SpecChanged", stays)
+        message = f"Pods with {before.label} keep the container with {before.image}: it cannot be removed"
+        ctx.events.normal(tool, "SpecChanged", message)
         ctx.log.info(
-            "Spec change", before=f"{before.label} {before.image}", after=f"{tool.spec.label} {tool.spec.image}"
+            "Podbuggertool spec change",
+            before=f"{before.label} {before.image}",
+            after=f"{tool.spec.label} {tool.spec.image}",
         )
         tool.status.earlier.insert(0, before)
     tool.status.earlier = [each for each in tool.status.earlier if each != tool.spec][:EARLIER]
@@ -88,27 +90,27 @@ async def take_up_spec(ctx: Context[Podbuggertool]) -> None:
 
 
 async def survey(ctx: Context[Podbuggertool]) -> Report:
-    """How each Pod stands that should have the tool."""
+    """Return the state of each Pod that should have the tool."""
     tool, now, report = ctx.object, ctx.clock.now(), Report()
     for pod in await ctx.list(Pod, labels=tool.spec.label):
-        report.look_at(pod, tool, now)
+        report.update(pod, tool, now)
     return report
 
 
 async def add(ctx: Context[Podbuggertool], name: str, report: Report) -> KubewrightError | None:
-    """Add the tool to a Pod. What goes wrong is given, and does not keep the other Pods from it.
+    """Add the tool to a Pod. Returns the error, if any, so that the other Pods still get the tool.
 
-    It can't be undone, so it is done to the Pod as it was looked at or not at all: with its resource version. That also
-    makes sure that it is done once.
+    The patch has the resource version of the Pod, because it cannot be undone. So the Pod has not changed since it was
+    checked, and the container is added only once.
     """
     tool = ctx.object
     container = {"name": container_name(tool.spec.image), "image": tool.spec.image, "stdin": True, "tty": True}
     try:
-        async with turns.setdefault(report.pods[name].metadata.uid, asyncio.Lock()):
+        async with locks.setdefault(report.pods[name].metadata.uid, asyncio.Lock()):
             pod = await ctx.get(Pod, name)
-            report.look_at(pod, tool, ctx.clock.now())
+            report.update(pod, tool, ctx.clock.now())
             if not report.is_next(name):
-                return None  # it has changed since it was listed
+                return None  # the Pod changed since it was listed
             seen = {"metadata": {"resourceVersion": pod.metadata.resource_version}}
             patch = StrategicPatch({**seen, "spec": {"ephemeralContainers": [container]}})
             await ctx.patch(pod, patch, subresource="ephemeralcontainers")
@@ -116,9 +118,9 @@ async def add(ctx: Context[Podbuggertool], name: str, report: Report) -> Kubewri
         report.forget(name)
         return None
     except Conflict as conflict:
-        return conflict  # somebody else has changed it: it is looked at again
+        return conflict  # another client changed the Pod; the retry reads it again
     except KubewrightError as error:
-        refused = isinstance(error, (Forbidden, Invalid))  # anything else may be over at the next try
+        refused = isinstance(error, (Forbidden, Invalid))  # a retry may solve any other error
         report.pending[name] = PendingPod(name=name, reason="Refused" if refused else "Adding", message=str(error))
         return error
     report.added.append(name)

@@ -1,7 +1,7 @@
-"""What a Pod is to a tool: whether it can have it, has it, or why not. Looks at objects and asks nobody.
+"""The state of a Pod for a tool: it has the tool, can get it, or why not. Without any requests.
 
-It is not remembered who added a container: one with the tool's name and image is the tool, whoever put it there. So
-there is nothing that a crash could lose, and no second one to add after it.
+A container with the name and image of the tool is the tool, no matter which client added it. So no record of additions can be lost in a
+crash, and the tool is not added twice.
 """
 
 import re
@@ -13,14 +13,14 @@ from kubewright.apis.core.v1 import Pod
 from podbuggertool_operator.api.v1beta1.podbuggertool import PendingPod, Podbuggertool
 
 WAIT: Final = timedelta(seconds=120)
-"""For how long a Pod that is not Ready is waited for."""
+"""How long a Pod may take to become Ready before a timeout is reported."""
 
 MAX_NAME: Final = 63
 MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 def container_name(image: str) -> str:
-    """`ephemeral-` and the last part of the image's name, without tag and digest, as far as a container's name goes.
+    """Return `ephemeral-` and the last part of the image name, without tag and digest, as a valid container name.
 
     `docker.io/library/busybox:1.36@sha256:...` is `ephemeral-busybox`.
     """
@@ -29,7 +29,7 @@ def container_name(image: str) -> str:
 
 
 def can_have(pod: Pod, tool: Podbuggertool) -> bool:
-    """Whether `pod` matches and lives. Pods that end get nothing, nor static ones, which their node alone changes."""
+    """Return whether `pod` matches and is live. Static Pods are excluded: only their node can change them."""
     key, _, value = tool.spec.label.partition("=")
     ends = pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Succeeded", "Failed")
     return pod.metadata.labels.get(key) == value and not ends and MIRROR not in pod.metadata.annotations
@@ -41,7 +41,7 @@ def has(pod: Pod, tool: Podbuggertool) -> bool:
 
 
 def why_not(pod: Pod, tool: Podbuggertool, now: datetime) -> PendingPod:
-    """What keeps a Pod that has not got the tool from it: `Adding` for nothing."""
+    """Return why a Pod does not have the tool; `Adding` if it can get it now."""
     name = container_name(tool.spec.image)
     images = {each.name: each.image for each in (*pod.spec.containers, *pod.spec.init_containers)}
     images |= {each.name: each.image for each in pod.spec.ephemeral_containers}
@@ -52,14 +52,12 @@ def why_not(pod: Pod, tool: Podbuggertool, now: datetime) -> PendingPod:
         return PendingPod(name=pod.metadata.name, reason="Adding", message="it is Ready")
     if now < waited_since(pod, tool) + WAIT:
         return PendingPod(name=pod.metadata.name, reason="NotReady", message="it is not Ready yet")
-    late = f"it was not Ready within {WAIT.seconds} s; it gets the tool when it is"
+    late = f"it was not Ready within {WAIT.seconds} s; it gets the tool when it becomes Ready"
     return PendingPod(name=pod.metadata.name, reason="TimedOut", message=late)
 
 
 def facts(pod: Pod) -> object:
-    """What a tool asks of a Pod, to be compared. Not its containers: a Pod is written several times for each that is
-    added, and none of that asks for more.
-    """
+    """Return what a tool depends on. Containers are left out: the writes that follow an addition need no reconcile."""
     return pod.metadata.labels, pod.metadata.deletion_timestamp, pod.status.phase, is_ready(pod)
 
 
@@ -68,8 +66,10 @@ def is_ready(pod: Pod) -> bool:
 
 
 def waited_since(pod: Pod, tool: Podbuggertool) -> datetime:
-    """When the wait for a Pod that is not Ready began: with the Pod, when it was last Ready, or with the tool, whichever
-    came last. All three are in the objects: a restart does not begin it again.
+    """Return when the wait for a Pod that is not Ready began: the latest of three times.
+
+    These are the creation of the Pod, the creation of the tool, and the last time the Pod was Ready. All are stored in
+    the objects, so a restart does not restart the wait.
     """
     times = [pod.metadata.creation_timestamp, tool.metadata.creation_timestamp]
     times += [each.last_transition_time for each in pod.status.conditions if each.type == "Ready"]

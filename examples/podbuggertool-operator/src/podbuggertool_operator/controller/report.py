@@ -1,4 +1,4 @@
-"""What is said of a tool: in its status, and in Events about it and about the Pods."""
+"""The status of a tool, and Events about the tool and its Pods."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +12,16 @@ from podbuggertool_operator.api.v1beta1.podbuggertool import LISTED, PendingPod,
 from podbuggertool_operator.controller.pods import can_have, container_name, has, why_not
 
 SERIOUS: Final[Sequence[Reason]] = ("Refused", "NameTaken", "TimedOut", "NotReady", "Adding")
-"""Why a Pod has not got the tool, the worst first."""
-TOLD: Final[Collection[Reason]] = ("Refused", "NameTaken", "TimedOut")
-"""What is worth an Event."""
+"""Reasons why a Pod does not have the tool, the most serious first."""
+RECORDED: Final[Collection[Reason]] = ("Refused", "NameTaken", "TimedOut")
+"""Reasons that are recorded as Events."""
 NAMED: Final = 3
+"""Maximum number of Pods that an Event names."""
 
 
 @dataclass
 class Report:
-    """The Pods that should have a tool, by name, and what is known of them."""
+    """The Pods that should have a tool, by name, and their state."""
 
     pods: dict[str, Pod] = field(default_factory=dict[str, Pod])
     pending: dict[str, PendingPod] = field(default_factory=dict[str, PendingPod])
@@ -32,11 +33,11 @@ class Report:
 
     @property
     def listed(self) -> list[PendingPod]:
-        """Those that are pending, the worst first, and no more than go into the status."""
+        """The pending Pods for the status, the most serious reasons first."""
         return sorted(self.pending.values(), key=lambda each: (SERIOUS.index(each.reason), each.name))[:LISTED]
 
-    def look_at(self, pod: Pod, tool: Podbuggertool, now: datetime) -> None:
-        """Note how `pod` stands, in place of what was known of it."""
+    def update(self, pod: Pod, tool: Podbuggertool, now: datetime) -> None:
+        """Replace the recorded state of `pod`."""
         name = pod.metadata.name
         self.forget(name)
         if can_have(pod, tool):
@@ -45,7 +46,7 @@ class Report:
                 self.pending[name] = why_not(pod, tool, now)
 
     def forget(self, name: str) -> None:
-        """The Pod of that name is gone."""
+        """Remove a deleted Pod."""
         self.pods.pop(name, None)
         self.pending.pop(name, None)
 
@@ -56,15 +57,15 @@ class Report:
         return [each.name for each in self.pending.values() if each.reason == reason]
 
 
-def tell(ctx: Context[Podbuggertool], report: Report) -> None:
-    """Events: what was added, and what keeps Pods from the tool that the status does not say yet."""
+def record_events(ctx: Context[Podbuggertool], report: Report) -> None:
+    """Record Events about additions, and about problems that the status does not show yet."""
     tool = ctx.object
     if report.added:
         ctx.events.normal(tool, "Added", f"{container_name(tool.spec.image)} was added to {named(report.added)}")
     known = {(each.name, each.reason) for each in tool.status.pending}
     for each in report.listed:
-        if each.reason in TOLD and (each.name, each.reason) not in known:
-            ctx.log.warning("Pod has not got the tool", pod=each.name, reason=each.reason, why=each.message)
+        if each.reason in RECORDED and (each.name, each.reason) not in known:
+            ctx.log.warning("Tool not added", pod=each.name, reason=each.reason, message=each.message)
             ctx.events.warning(tool, each.reason, f'Pod "{each.name}": {each.message}')
             ctx.events.warning(
                 report.pods[each.name],
@@ -102,7 +103,7 @@ def reason_of(report: Report) -> str:
 
 def message_of(tool: Podbuggertool, report: Report) -> str:
     if not report.pods:
-        return f"no Pod with {tool.spec.label} lives in this namespace"
+        return f"no Pod with {tool.spec.label} exists in this namespace"
     in_how_many = f"{len(report.installed)} of {len(report.pods)} Pods with {tool.spec.label} have it"
     if not report.pending:
         return in_how_many

@@ -1,14 +1,14 @@
-"""The controller of PodSet: as many Pods as are wanted, and never one more.
+"""The controller of PodSet: keeps the desired number of Pods, and never creates more.
 
-A cache may be old, a create may have been carried out though its answer was lost, another process of this operator may
-still be at work. None of this leads to a Pod too many, because nothing is created or deleted before
+The cache may be stale, the response to a create may be lost, and another process of this operator may still run. None of
+this leads to a surplus Pod, because before each create or delete the controller
 
-1. the PodSet and then its Pods have been read from the server itself, and
-2. the status has been written over that very PodSet (if it has changed, there is a Conflict and a new look), with the
-   name of every Pod that is about to be created: it is reserved.
+1. reads the PodSet, and then its Pods, from the server, and
+2. writes the status of that PodSet with the name of every Pod that it is about to create: the name is reserved. If the
+   PodSet changed since it was read, the write is a Conflict, and the controller starts again.
 
-So who creates Pods knows of all others: they are in his list, or their names are reserved. A name is reserved until its
-Pod was seen; reserved names are used first. To create a Pod of a reserved name twice does nothing.
+So a process that creates Pods knows all others: they are in its list, or their names are reserved. A name stays reserved
+until its Pod was seen. Reserved names are used first, and a second create with the same name changes nothing.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from podset_operator.api.v1.podset import PodSet
 from podset_operator.pods import in_order_of_deletion, is_live, labels_for, name_prefix, pod_for, ready_since
 
 LARGEST_BATCH: Final = 16
-"""Requests of one PodSet that are under way at once: a large one does not hold up the others."""
+"""Concurrent requests for one PodSet. The limit keeps a large PodSet from delaying others."""
 
 
 @controller(PodSet, owns=[Pod], retry=Retry(backoff=Backoff(limit=timedelta(minutes=1))))
@@ -48,14 +48,14 @@ async def scale(ctx: Context[PodSet]) -> None:
     try:
         await scaling.grow()
         await scaling.shrink()
-    except Refused as refused:
-        await scaling.report(refused)
-        raise refused.error from None
+    except Rejected as rejected:
+        await scaling.report(rejected)
+        raise rejected.error from None
     await scaling.report()
 
 
-class Refused(Exception):
-    """The API server does not create or delete a Pod."""
+class Rejected(Exception):
+    """The API server rejects the creation or deletion of a Pod."""
 
     def __init__(self, reason: str, error: APIError) -> None:
         super().__init__(str(error))
@@ -64,27 +64,27 @@ class Refused(Exception):
 
 
 class Scaling:
-    """What is known of a PodSet and its Pods, and what is done about it."""
+    """The state of a PodSet and its Pods, and the changes to make."""
 
     def __init__(self, ctx: Context[PodSet], podset: PodSet, pods: Iterable[Pod]) -> None:
-        """Of `pods` those that have another controller, or none, do not matter."""
+        """Pods that this PodSet does not control are ignored."""
         own = {pod.metadata.name: pod for pod in pods if is_controlled_by(pod, podset)}
         self.ctx = ctx
         self.podset = podset
-        """As it is on the server, but for what is new in the status."""
+        """The PodSet as on the server, except for its new status."""
         self.written = deepcopy(podset.status)
         """The status on the server."""
         self.pods = {name: pod for name, pod in own.items() if is_live(pod)}
         self.reserved = [name for name in podset.status.reserved_pod_names if name not in own]
-        """Names of which no Pod has been seen."""
+        """Reserved names whose Pod was not seen."""
 
     @property
     def missing(self) -> int:
-        """How many Pods too few there are; below zero, too many."""
+        """The number of missing Pods. A negative number is a surplus."""
         return self.podset.spec.replicas - len(self.pods)
 
     async def grow(self) -> None:
-        """Create what is missing, in batches of 1, 2, 4, ..., so that a refusal costs few requests."""
+        """Create the missing Pods in batches of 1, 2, 4, ..., so that a rejection costs few requests."""
         size = 1
         while self.missing > 0:
             size = min(size, self.missing)
@@ -95,7 +95,7 @@ class Scaling:
             size = min(2 * size, LARGEST_BATCH)
 
     async def shrink(self) -> None:
-        """Delete what is too much."""
+        """Delete the surplus Pods."""
         while self.missing < 0:
             surplus = in_order_of_deletion(self.pods.values())[: min(-self.missing, LARGEST_BATCH)]
             await self.confirm()
@@ -115,7 +115,7 @@ class Scaling:
         del self.pods[name]
 
     async def each(self, action: str, do: Callable[[str], Awaitable[None]], names: Sequence[str]) -> None:
-        """Do it to all of them at once. Raises Refused for an answer that is a no, or what else kept it from being."""
+        """Call `do` for all names concurrently. Raises Rejected if the server rejects one, or else the first error."""
         before = len(self.pods)
         outcomes = await asyncio.gather(*map(do, names), return_exceptions=True)
         done = [name for name, error in zip(names, outcomes, strict=True) if error is None]
@@ -129,17 +129,17 @@ class Scaling:
                 self.ctx.events.warning(
                     self.podset, f"Failed{action}", f"Cannot {action.lower()} Pods: {error}", action=action
                 )
-                raise Refused(f"Failed{action}", error)
+                raise Rejected(f"Failed{action}", error)
             if error is not None:
                 raise error
 
     async def confirm(self) -> None:
-        """Write down which Pods there are, and the names that are reserved. Raises Conflict if the PodSet has changed."""
+        """Write the current Pods and the reserved names to the status. Raises Conflict if the PodSet changed."""
         self.count()
         await self.write()
 
-    async def report(self, refused: Refused | None = None) -> None:
-        """Say how it stands, if that is news."""
+    async def report(self, rejected: Rejected | None = None) -> None:
+        """Write the status if it changed."""
         self.count()
         status, wanted = self.podset.status, self.podset.spec.replicas
         status.observed_generation = self.podset.metadata.generation or 0
@@ -148,9 +148,9 @@ class Scaling:
         set_condition(
             status.conditions,
             "Ready",
-            "True" if refused is None and status.ready_replicas == wanted else "False",
-            reason=refused.reason if refused else reason,
-            message=str(refused) if refused else f"{status.ready_replicas} of {wanted} Pods are ready",
+            "True" if rejected is None and status.ready_replicas == wanted else "False",
+            reason=rejected.reason if rejected else reason,
+            message=str(rejected) if rejected else f"{status.ready_replicas} of {wanted} Pods are ready",
             observed_generation=self.podset.metadata.generation,
         )
         if status != self.written:

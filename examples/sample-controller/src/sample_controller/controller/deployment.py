@@ -1,4 +1,4 @@
-"""The Deployment that a Foo stands for."""
+"""The Deployment of a Foo."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -16,12 +16,12 @@ IMAGE: Final = "nginx:latest"
 
 
 def deployment_of(foo: Foo) -> Request:
-    """Where it is."""
+    """Return its namespace and name."""
     return Request(foo.metadata.namespace, foo.spec.deployment_name)
 
 
 def deployment_for(foo: Foo) -> Deployment:
-    """What it should be; what is not stated here is for others to say."""
+    """Return the desired Deployment. Other clients may set the fields that it leaves out."""
     metadata = ObjectMeta(name=foo.spec.deployment_name, namespace=foo.metadata.namespace)
     metadata.owner_references = [owner_reference(foo)]
     labels = {"app": CONTAINER, "controller": foo.metadata.name}
@@ -45,10 +45,10 @@ FIELDS: Final[Mapping[str, Callable[[Deployment], object]]] = {
     "spec.replicas": lambda deployment: deployment.spec.replicas,
     "image": _image,
 }
-"""What may be changed of a Deployment that is there: by hand, or for a Foo that has changed."""
+"""The fields that the controller restores or updates."""
 
 
 def differences(found: Deployment, wanted: Deployment) -> dict[str, tuple[object, object]]:
-    """Of the fields that are wanted, those that are otherwise: what is, and what should be."""
+    """Return the fields that differ: path, current value and desired value."""
     values = {path: (value(found), value(wanted)) for path, value in FIELDS.items()}
-    return {path: (is_, should_be) for path, (is_, should_be) in values.items() if should_be not in (None, is_)}
+    return {path: (current, desired) for path, (current, desired) in values.items() if desired not in (None, current)}

@@ -1,7 +1,8 @@
-"""The controller of Foo, by hand: client, informers, listers and a work queue, and no Manager.
+"""The controller of Foo, without a Manager: client, informers, listers and a work queue.
 
-An event says that something has changed, and never what: it becomes a request, the name of a Foo, in the queue. A worker
-takes it, looks at what there is now, and does what is missing. The page reads in that order.
+An event only reports that something changed. The controller adds a request, the name of a Foo, to the queue. A worker
+takes the request, compares the current state with the spec, and makes the missing changes. Read this module in that
+order.
 """
 
 import asyncio
@@ -21,33 +22,33 @@ from sample_controller.api.v1alpha1.foo import Foo
 from sample_controller.controller.deployment import deployment_for, deployment_of, differences
 
 NAME: Final = "sample-controller"
-"""Who reports Events, and who owns the fields that are written."""
+"""The name in Events, and the field manager of all writes."""
 SYNCED: Final = "Synced"
-"""The condition, and the reason of the Event when it becomes true."""
+"""The type of the condition, and its reason if it is true."""
 RESOURCE_EXISTS: Final = "ErrResourceExists"
-"""The reason why it is false."""
+"""The reason if the condition is false."""
 
 BY_DEPLOYMENT: Final = "deployment"
-"""An index of Foos: by namespace and name of the Deployment that each asks for."""
+"""The index of Foos by namespace and name of their Deployment."""
 RESYNC: Final = timedelta(minutes=10)
 SYNC_TIMEOUT: Final = 60.0
-"""Seconds for the caches to be complete."""
+"""Seconds until the caches must be synced."""
 GRACE: Final = 30.0
-"""Seconds that a sync has to end when the program stops."""
+"""Seconds that running syncs have to finish on shutdown."""
 
 log = get_logger(NAME)
 
 
 class NameTaken(Exception):
-    """The Deployment is not this Foo's."""
+    """The name of the Deployment is taken by another Deployment."""
 
 
 class SyncFailed(Exception):
-    """The Foo comes again after its backoff; what went wrong has been told."""
+    """A sync failed and is retried after a backoff. The error is already logged."""
 
 
 class FooController:
-    """Keeps a Deployment for each Foo. `run` does the work, until it is cancelled."""
+    """Maintains a Deployment for each Foo. `run` works until it is cancelled."""
 
     def __init__(self, client: Client, *, workers: int = 2) -> None:
         self.client = client
@@ -66,16 +67,16 @@ class FooController:
             on_add=self.deployment_changed, on_update=self.deployment_changed, on_delete=self.deployment_changed
         )
 
-    # ---- 1. from events to requests: on the event loop, without waiting
+    # ---- 1. From events to requests: on the event loop, without waiting
 
     def foo_changed(self, event: Event[Foo]) -> None:
         self.queue.add(event.key)
 
     def deployment_changed(self, event: Event[Deployment]) -> None:
-        """Ask for the Foo that controls the Deployment, or did; and for those that wait for its name, when it goes."""
+        """Add the current and the previous owner. If the Deployment is deleted, also add the Foos that want its name."""
         old, new = event.old, event.new
         if old is not None and new is not None and old.resource_version == new.resource_version:
-            return  # a resync shows it once more; Foos have a resync of their own
+            return  # a resync repeats it; Foos have a resync of their own
         for entry in (old, new):
             owner = entry.controller if entry is not None else None
             if owner is not None and (owner.kind, owner.api_version) == (Foo.__api__.kind, Foo.__api__.api_version):
@@ -84,38 +85,38 @@ class FooController:
             for key in self.foos.lister.keys_by_index(BY_DEPLOYMENT, str(event.key)):
                 self.queue.add(key)
 
-    # ---- 2. caches first, then workers; at the end the same backwards
+    # ---- 2. Start the caches, then the workers; stop in reverse order
 
     async def run(self) -> None:
-        """Sync Foos until cancelled, then finish what is in hand.
+        """Sync Foos until cancelled, then finish the running syncs.
 
-        Raises ConfigError when the kind or a right is missing, DeadlineExceeded when a cache stays incomplete.
+        Raises ConfigError if the kind or a permission is missing, and DeadlineExceeded if a cache does not sync in time.
         """
-        writing = asyncio.create_task(self.events.run())
+        event_task = asyncio.create_task(self.events.run())
         self.foos.start()
         self.deployments.start()
         try:
             await self.foos.wait_synced(SYNC_TIMEOUT)
             await self.deployments.wait_synced(SYNC_TIMEOUT)
-            log.info("Caches are complete", foos=len(self.foos.lister), deployments=len(self.deployments.lister))
+            log.info("Caches synced", foos=len(self.foos.lister), deployments=len(self.deployments.lister))
             workers = [asyncio.create_task(self.work()) for _ in range(self.workers)]
             try:
-                await asyncio.wait(workers)  # until cancelled: they end when the queue is closed
+                await asyncio.wait(workers)  # until cancelled; workers end when the queue is closed
             finally:
                 self.queue.close()
                 _, late = await asyncio.wait(workers, timeout=GRACE)
-                await end(*late)
+                await cancel(*late)
         finally:
             await self.foos.stop()
             await self.deployments.stop()
-            await end(writing)
-            log.info("Stopped")
+            await cancel(event_task)
+            log.info("Controller stopped")
 
     async def work(self) -> None:
-        """Take requests from the queue, one after the other. No other worker has the same one at the same time.
+        """Take requests from the queue, one after the other. No two workers have the same request.
 
-        What leaves the block gives the request back: after a success its failures are forgotten; after an exception it
-        is handed out again, when its backoff and the rate limit let it.
+        Leaving the block returns the request to the queue. After a success, its failure count is reset. After an
+        exception, the request is retried when its backoff and the rate limit allow it.
         """
         with suppress(QueueClosed):
             while True:
@@ -124,40 +125,39 @@ class FooController:
                         await self.attempt(request)
 
     async def attempt(self, request: Request) -> None:
-        """One sync, and what is told of its failure. Raises SyncFailed."""
+        """Run one sync and log its error. Raises SyncFailed."""
         try:
             await self.sync(request)
-        except Conflict as error:  # our copy was not the latest: nothing is wrong
-            log.debug("Changed meanwhile", namespace=request.namespace, foo=request.name, error=str(error))
+        except Conflict as error:  # the cache was late; this is not an error
+            log.debug("Conflict found", namespace=request.namespace, foo=request.name, error=str(error))
             raise SyncFailed from error
         except Exception as error:
             trace = None if isinstance(error, KubewrightError | NameTaken) else error
             log.error("Sync failed", namespace=request.namespace, foo=request.name, error=str(error), exc_info=trace)
             raise SyncFailed from error
 
-    # ---- 3. one sync: what is, beside what should be
+    # ---- 3. One sync: compare the current state with the spec
 
     async def sync(self, request: Request) -> None:
-        """Bring the Deployment of a Foo about, and say in the Foo how it is. Raises NameTaken; what the API server says."""
+        """Create or update the Deployment of a Foo, and write the status. Raises NameTaken and APIErrors."""
         foo = self.foos.lister.get(request.name, request.namespace)
         if foo is None or foo.metadata.deletion_timestamp is not None:
-            return  # its Deployment goes with it, by the owner reference
+            return  # the garbage collector deletes its Deployment
         try:
-            deployment = await self.bring_about(foo)
+            deployment = await self.ensure_deployment(foo)
         except NameTaken as taken:
             self.events.warning(foo, RESOURCE_EXISTS, str(taken))
             await self.report(foo, 0, "False", RESOURCE_EXISTS, str(taken))
             raise
         await self.delete_renamed(foo)
-        message = f'Foo synced successfully: Deployment "{deployment.metadata.name}" is as the spec says'
+        message = f'Foo synced successfully: Deployment "{deployment.metadata.name}" matches the spec'
         if await self.report(foo, deployment.status.available_replicas or 0, "True", SYNCED, message):
             self.events.normal(foo, SYNCED, message)
 
-    async def bring_about(self, foo: Foo) -> Deployment:
-        """The Deployment of `foo`, created or changed if need be. Raises NameTaken.
+    async def ensure_deployment(self, foo: Foo) -> Deployment:
+        """Create or update the Deployment of `foo`, and return it. Raises NameTaken.
 
-        The lister may be late. A `create` is refused where it is, and an `apply` that names a uid: each says what the
-        cache could not know.
+        The lister may lag behind. Then the API server rejects a `create`, and an `apply` with a uid.
         """
         wanted, (namespace, name) = deployment_for(foo), deployment_of(foo)
         found = self.deployments.lister.get(name, namespace)
@@ -177,14 +177,14 @@ class FooController:
         changes = differences(found, wanted)
         if not changes:
             return found
-        wanted.metadata.uid = found.metadata.uid  # this one, and no namesake made since
+        wanted.metadata.uid = found.metadata.uid  # not a newer Deployment of the same name
         applied = await self.client.apply(wanted)
         for path, (before, after) in changes.items():
             log_of(foo).info(f"Deployment {path} change", deployment=name, before=before, after=after)
         return applied
 
     async def delete_renamed(self, foo: Foo) -> None:
-        """Delete the Deployments that `foo` had under other names."""
+        """Delete the Deployments of `foo` that have a previous name."""
         meta, name = foo.metadata, foo.spec.deployment_name
         owned = [each for each in self.deployments.lister.owned_by(meta.uid) if is_controlled_by(each, foo)]
         renamed = [each for each in owned if each.metadata.name != name and each.metadata.deletion_timestamp is None]
@@ -192,34 +192,34 @@ class FooController:
             return
         live = await self.client.get(Foo, meta.name, namespace=meta.namespace)
         if live.spec.deployment_name != name:
-            return  # our Foo is out of date; what is deleted is gone, so that a cache alone is not believed
+            return  # the cached Foo is outdated; a delete is final, so check the live object first
         for each in renamed:
             with suppress(NotFound):
                 await self.client.delete(each)
-                log_of(foo).info("Deployment of an earlier name deleted", deployment=each.metadata.name)
+                log_of(foo).info("Deployment deleted", deployment=each.metadata.name)
 
     async def report(
         self, foo: Foo, available: int, synced: Literal["True", "False"], reason: str, message: str
     ) -> bool:
-        """Write the status, if it differs; whether the condition does. Raises Conflict when `foo` is not the latest."""
+        """Write the status if it differs. Returns whether the condition changed. Raises Conflict if `foo` is outdated."""
         status, generation = foo.status, foo.metadata.generation
         before = (status.available_replicas, status.observed_generation)
         status.available_replicas, status.observed_generation = available, generation
-        is_news = set_condition(
+        condition_changed = set_condition(
             status.conditions, SYNCED, synced, reason=reason, message=message, observed_generation=generation
         )
-        if is_news or before != (available, generation):
+        if condition_changed or before != (available, generation):
             await self.client.update_status(foo)
-        return is_news
+        return condition_changed
 
 
 def log_of(foo: Foo) -> StructuredLogger:
-    """Says in each line which Foo it is about."""
+    """Return a logger that adds the Foo to each line."""
     return log.bind(namespace=foo.metadata.namespace, foo=foo.metadata.name)
 
 
-async def end(*tasks: asyncio.Task[None]) -> None:
-    """Cancel tasks, and wait for their end."""
+async def cancel(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks and wait until they end."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

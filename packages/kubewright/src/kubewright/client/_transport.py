@@ -139,6 +139,7 @@ class HTTPTransport:
         self._retired: HTTPClient | None = None
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        """Send a request, and return the response: see `Transport`."""
         return await send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
 
     async def _send(self, request: Request, timeout: float | None, stream: bool) -> Response:
@@ -164,6 +165,7 @@ class HTTPTransport:
             await response.aclose()
 
     async def close(self) -> None:
+        """Close the connections."""
         await self._client.close()
         if self._retired is not None:
             await self._retired.close()
@@ -213,6 +215,7 @@ class HandlerTransport:
         self._clock = clock or SystemClock()
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        """Send a request, and return the response: see `Transport`."""
         return await send_with_retries(self._send, request, timeout=timeout, stream=stream, clock=self._clock)
 
     async def _send(self, request: Request, timeout: float | None, stream: bool) -> Response:
@@ -278,6 +281,7 @@ class Propagating:
         self._transport = transport
 
     async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        """Send a request, and return the response: see `Transport`."""
         context: dict[str, str] = {}
         self._propagator.inject(context)
         if context:
@@ -285,6 +289,7 @@ class Propagating:
         return await self._transport.send(request, timeout=timeout, stream=stream)
 
     async def close(self) -> None:
+        """Close the connections."""
         await self._transport.close()
 
 

@@ -7,8 +7,8 @@ Guarantees
     As long as the cache is right, an apply is one request, or none if nothing would change.
 How
     An object that the cache does not show is applied so that the API server may only create it. One that the cache
-    shows as ours is applied with its uid as a precondition. If either fails, or if the cache shows another owner, the
-    live object decides.
+    shows as ours is applied with its uid as a precondition. If the answer says that the cache was late, or if the cache
+    shows another owner, the live object decides. Any other Conflict is raised after a single request.
 Not guaranteed
     To notice that the very object (same uid) was handed to another owner a moment ago, if our own field manager did it
     from another process. Writes of this process are taken into account before the cache shows them.
@@ -33,6 +33,8 @@ T = TypeVar("T", bound=Object)
 
 _IDENTITY: Final = frozenset({"metadata.uid", "metadata.ownerReferences"})
 """The fields of an Invalid answer if the live object is not the one that was expected."""
+_NO_SUCH_UID: Final = "uid mismatch"
+"""A part of the Conflict that answers an apply with a uid if no object of that name exists."""
 
 
 def set_controller_reference(owner: Object, child: Object) -> None:
@@ -93,9 +95,9 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
                     return await client.apply(child, create_only=True)
             elif _controls(owner, entry):
                 return entry.decode() if create_only else await client.apply(child, uid=entry.uid)
-        except (AlreadyExists, Conflict):
+        except AlreadyExists:
             pass  # the cache is late
-        except Invalid as error:
+        except (Conflict, Invalid) as error:
             if not _is_about_identity(error):
                 raise
     return await _apply_to_live(client, child, owner, adopt=adopt, create_only=create_only)
@@ -119,7 +121,7 @@ async def _apply_to_live(client: CachedClient, child: T, owner: OwnerReference, 
         return await client.apply(child, uid=live.metadata.uid, resource_version=version)
     except AlreadyExists as error:
         raise _changed(child) from error
-    except Invalid as error:
+    except (Conflict, Invalid) as error:
         if not _is_about_identity(error):
             raise
         raise _changed(child) from error
@@ -144,7 +146,10 @@ def _controls(owner: OwnerReference, entry: Entry[T]) -> bool:
     return current is not None and current.uid == owner.uid
 
 
-def _is_about_identity(error: Invalid) -> bool:
+def _is_about_identity(error: Conflict | Invalid) -> bool:
+    """Whether the live object is not the one that was expected, so another read of it helps."""
+    if isinstance(error, Conflict):
+        return _NO_SUCH_UID in str(error)
     return any(cause.field in _IDENTITY for cause in error.causes)
 
 

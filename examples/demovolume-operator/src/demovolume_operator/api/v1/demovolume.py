@@ -1,4 +1,4 @@
-"""The API: what a DemoVolume is, in version v1."""
+"""The API of DemoVolume, version v1."""
 
 from typing import Annotated
 
@@ -20,10 +20,10 @@ class DemoVolumeSpec(
         )
     ],
 ):
-    """What a DemoVolume should be."""
+    """The desired state of a DemoVolume."""
 
     name: Annotated[str, m.MinLength(1)]
-    """What people call the volume."""
+    """A display name for the volume."""
     size: Annotated[
         int,
         m.Minimum(1),
@@ -34,24 +34,24 @@ class DemoVolumeSpec(
             reason="FieldValueForbidden",
         ),
     ]
-    """How large it is, in GiB. It can grow, where its storage class allows that, and cannot shrink."""
+    """The size in GiB. A volume can grow if its storage class allows expansion. It cannot shrink."""
     storage_class_name: Annotated[str, m.MinLength(1), m.MaxLength(253)] | None = None
-    """The StorageClass of the volume; the cluster's default one when it is not given."""
+    """The StorageClass of the volume; the default class of the cluster if not set."""
 
 
 class DemoVolumeStatus(Model):
-    """What a DemoVolume is."""
+    """The observed state of a DemoVolume."""
 
     name: str = ""
     """A copy of spec.name."""
     observed_generation: Int64 = 0
-    """The generation of the spec that this status is about."""
+    """The generation of the spec that this status describes."""
     claim_phase: str = ""
-    """Of the PersistentVolumeClaim: Pending, Bound or Lost; Terminating while it is being deleted."""
+    """The phase of the PersistentVolumeClaim: Pending, Bound, Lost, or Terminating while it is being deleted."""
     capacity: Quantity | None = None
-    """How large the storage behind the claim is."""
+    """The size of the storage that is bound to the claim."""
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """Ready says whether there is storage of the size that the spec asks for, and why not."""
+    """Ready reports whether storage of the desired size is available, and if not, why."""
 
 
 class DemoVolume(
@@ -68,7 +68,7 @@ class DemoVolume(
         PrintColumn("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1),
     ],
 ):
-    """A DemoVolume is storage: a PersistentVolumeClaim of its name, as large as it says."""
+    """DemoVolume is a volume, stored in a PersistentVolumeClaim of the same name."""
 
     spec: DemoVolumeSpec
     status: DemoVolumeStatus = field(default_factory=DemoVolumeStatus)

@@ -1,4 +1,4 @@
-"""The API: what a VolumeOperation is, in version v1."""
+"""The API of VolumeOperation, version v1."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,34 +12,35 @@ Phase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed"]
 
 
 class VolumeOperationSpec(Model):
-    """What is to be done, once."""
+    """The operation to execute, once."""
 
     volume: Annotated[str, m.MinLength(1), m.MaxLength(253)]
     """The name of a DemoVolume in the same namespace."""
     type: Literal["Rebuild"]
-    """Rebuild puts an empty volume in the place of the present one. What is in it is lost."""
+    """Rebuild replaces the volume's claim with an empty one. All data is lost."""
     starting_deadline_seconds: Annotated[Int32, m.Minimum(1)] = 300
-    """How long the operation may wait for its volume and its turn. One that did not begin in this time has failed: it
-    would come when nobody expects it any more."""
+    """How long the operation may wait for its volume and for earlier operations. An operation that has not started by
+    then fails, so it never runs at an unexpected time."""
 
 
 class VolumeOperationStatus(Model):
-    """How far it is."""
+    """The observed state of a VolumeOperation."""
 
     phase: Phase | None = None
-    """Pending until it begins, Running until it is done, then Succeeded or Failed for ever."""
+    """Pending until the operation starts, Running until it ends, then Succeeded or Failed. A final phase never changes."""
     observed_generation: Int64 = 0
-    """The generation of the spec that this status is about."""
+    """The generation of the spec that this status describes."""
     volume_uid: str = field(default="", name="volumeUID")
-    """The very volume that the operation is carried out on; recorded when it begins."""
+    """The uid of the DemoVolume, recorded when the operation starts."""
     replaced_claim_uid: str = field(default="", name="replacedClaimUID")
-    """The very PersistentVolumeClaim that is to go; recorded before it is deleted, so that no other ever is."""
+    """The uid of the PersistentVolumeClaim to replace, recorded before it is deleted. No other claim is deleted."""
     new_claim_uid: str = field(default="", name="newClaimUID")
-    """The one in its place."""
+    """The uid of the new PersistentVolumeClaim."""
     start_time: Time | None = None
     completion_time: Time | None = None
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """Succeeded is True or False when it is over, Unknown before, and says why or what is waited for."""
+    """Succeeded is Unknown until the operation ends, then True or False. Its message names what the operation waits for,
+    or why it failed."""
 
 
 class VolumeOperation(
@@ -55,10 +56,10 @@ class VolumeOperation(
         PrintColumn("Message", '.status.conditions[?(@.type=="Succeeded")].message', priority=1),
     ],
 ):
-    """A VolumeOperation is done to a DemoVolume exactly once. What it was and how it ended stays to be read."""
+    """VolumeOperation is an operation on a DemoVolume that is executed exactly once."""
 
     spec: Annotated[
         VolumeOperationSpec,
-        m.XValidation("self == oldSelf", message="an operation is carried out once, as it was made: make another one"),
+        m.XValidation("self == oldSelf", message="an operation cannot be changed: create another one"),
     ]
     status: VolumeOperationStatus = field(default_factory=VolumeOperationStatus)

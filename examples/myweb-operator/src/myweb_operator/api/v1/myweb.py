@@ -1,4 +1,4 @@
-"""The API: what a MyWeb is, in version v1."""
+"""The API of MyWeb, version v1."""
 
 from typing import Annotated
 
@@ -8,25 +8,25 @@ from kubewright.apis.meta.v1 import Int64
 
 
 class MyWebSpec(Model):
-    """What a MyWeb should be."""
+    """The desired state of a MyWeb."""
 
     image: Annotated[str, m.Pattern(r"^\S+$")]
     """The container image of the web server, which serves /usr/share/nginx/html on port 80"""
     node_port_number: Annotated[int, m.Minimum(30000), m.Maximum(32767)]
-    """The port of every node on which the page is reached"""
+    """The port on every node that serves the page"""
     page_content_html: Annotated[str, m.MaxLength(262144)]
-    """The page, as HTML. In any script it fits into a ConfigMap, which holds 1 MiB"""
+    """The page, as HTML. The limit keeps it below 1 MiB, the limit of a ConfigMap, in any script"""
 
 
 class MyWebStatus(Model):
-    """What a MyWeb is."""
+    """The observed state of a MyWeb."""
 
     completed: bool = False
-    """Whether the page of the spec, and no other, is served on the port of the spec"""
+    """Whether the port of the spec serves the page of the spec and no other"""
     observed_generation: Int64 = 0
-    """The generation of the spec that the rest of the status is about"""
+    """The generation of the spec that this status describes"""
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """Ready says the same as completed, and why not"""
+    """Ready has the same value as completed, with a reason"""
 
 
 class MyWeb(
@@ -45,7 +45,7 @@ class MyWeb(
     markers=[
         m.XValidation(
             "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",
-            message="metadata.name is the Service's too: at most 63 of a-z, 0-9 and -, a letter first, no - at the end",
+            message="metadata.name is also the name of the Service: at most 63 of a-z, 0-9 and -, a letter first, no - last",
         ),
     ],
 ):

@@ -1,4 +1,4 @@
-"""The API: what a Podbuggertool is, in version v1beta1."""
+"""The API of Podbuggertool, version v1beta1."""
 
 from typing import Annotated, Final, Literal
 
@@ -7,8 +7,9 @@ from kubewright import markers as m
 from kubewright.apis.meta.v1 import Int32, Int64
 
 LISTED: Final = 100
-"""Pods that a list of the status names at most: an object has to fit into etcd, however many Pods there are."""
+"""Maximum length of the lists in the status. An object must fit into etcd, whatever the number of Pods."""
 EARLIER: Final = 10
+"""Maximum number of previous specs in the status."""
 
 DOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -19,58 +20,59 @@ Reason = Literal["Adding", "NotReady", "TimedOut", "NameTaken", "Refused"]
 
 
 class PodbuggertoolSpec(Model):
-    """Which tool goes into which Pods."""
+    """The tool, and the Pods that get it."""
 
     label: Annotated[
         str,
         m.MaxLength(381),
-        m.XValidation(f"self.matches('{LABEL}')", message="must be one label, key=value, as app=payment"),
+        m.XValidation(f"self.matches('{LABEL}')", message="must be one label as key=value, such as app=payment"),
     ]
-    """The Pods of this namespace that get the tool: those with this label, `key=value`, as `app=payment`"""
+    """A label as `key=value`, such as `app=payment`. The Pods of this namespace that have it get the tool"""
     image: Annotated[
         str,
         m.MaxLength(500),
         m.XValidation(
-            f"self.matches('{IMAGE}')", message="must be an image, as busybox or registry.example.com/tool:1.2"
+            f"self.matches('{IMAGE}')", message="must be an image, such as busybox or registry.example.com/tool:1.2"
         ),
     ]
-    """The image of the tool, as `busybox`. Pods that have it keep it when this changes: ephemeral containers cannot be
-    changed or removed"""
+    """The image of the tool, such as `busybox`. If it changes, Pods keep the old container as well: ephemeral containers
+    cannot be changed or removed"""
 
 
 class PendingPod(Model):
-    """A Pod that matches and has not got the tool."""
+    """A matching Pod without the tool."""
 
     name: str
     reason: Reason
-    """`Adding`: it is next. `NotReady`: it is waited for. `TimedOut`: it was waited for in vain, and gets the tool
-    should it become Ready. `NameTaken`: another container has the name. `Refused`: the API server does not let it"""
+    """`Adding`: the Pod gets the tool next. `NotReady`: the operator waits until the Pod is Ready. `TimedOut`: the Pod
+    was not Ready in time, and still gets the tool if it becomes Ready. `NameTaken`: another container has the name.
+    `Refused`: the API server rejected the change"""
     message: str
 
 
 class PodbuggertoolStatus(Model):
-    """Where the tool is."""
+    """The observed state of a Podbuggertool."""
 
     observed_generation: Int64 = 0
-    """The generation of the spec that the rest is about"""
+    """The generation of the spec that this status describes"""
     installed: bool = False
-    """Every Pod that matches has the tool, and there is one"""
+    """Whether there are matching Pods and all of them have the tool"""
     container: str = ""
     """Name of the tool's container: `kubectl exec -it <pod> -c <container> -- sh`"""
     installed_pods: Int32 = 0
-    """How many Pods that match have the tool"""
+    """The number of matching Pods with the tool"""
     pending_pods: Int32 = 0
-    """How many Pods that match have not"""
+    """The number of matching Pods without the tool"""
     pods: Annotated[list[str], m.ListType("atomic"), m.MaxItems(LISTED)] = []
-    """The Pods that have the tool; the first hundred by name"""
+    """The Pods with the tool; the first hundred by name"""
     pending: Annotated[list[PendingPod], m.ListType("map"), m.ListMapKey("name"), m.MaxItems(LISTED)] = []
-    """The Pods that have not, and why; the hundred with the most serious reasons"""
+    """The Pods without the tool, and why; the hundred with the most serious reasons"""
     spec: PodbuggertoolSpec | None = None
-    """The spec that is at work. Written down before the first Pod is touched for it"""
+    """The current spec, recorded before the first Pod is changed"""
     earlier: Annotated[list[PodbuggertoolSpec], m.ListType("atomic"), m.MaxItems(EARLIER)] = []
-    """Specs that were at work before; the last ten. What was added for them stays as long as its Pod"""
+    """The last ten previous specs. Their containers stay as long as their Pods"""
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """`Installed` says whether every Pod that matches has the tool, and why not"""
+    """`Installed` reports whether every matching Pod has the tool, and if not, why"""
 
 
 class Podbuggertool(

@@ -1,4 +1,4 @@
-"""The API: what a PodSet is, in version v1."""
+"""The API of PodSet, version v1."""
 
 from typing import Annotated
 
@@ -9,30 +9,30 @@ from kubewright.models import Scale
 
 
 class PodSetSpec(Model):
-    """What a PodSet should be."""
+    """The desired state of a PodSet."""
 
     replicas: Annotated[Int32, m.Minimum(0)] = 1
-    """How many Pods there should be."""
+    """The desired number of Pods."""
 
 
 class PodSetStatus(Model):
-    """What a PodSet is."""
+    """The observed state of a PodSet."""
 
     observed_generation: Annotated[Int64, m.Minimum(0)] = 0
-    """The generation of the spec that the rest of the status is about."""
+    """The generation of the spec that this status describes."""
     replicas: Annotated[Int32, m.Minimum(0)] = 0
-    """How many Pods there are, in phase Pending or Running and not being deleted."""
+    """The number of Pods in phase Pending or Running that are not being deleted."""
     ready_replicas: Annotated[Int32, m.Minimum(0)] = 0
-    """How many of them are ready."""
+    """The number of these Pods that are ready."""
     pod_names: Annotated[list[str], m.ListType("set")] = []
     """The names of these Pods, in alphabetical order."""
     reserved_pod_names: Annotated[list[str], m.ListType("set")] = []
-    """Names of Pods of which it is not known yet whether they exist. Each Pod's name is put down here before the Pod is
-    created, so that whoever goes on after a crash or a lost answer creates that Pod, and none beside it."""
+    """Names of Pods that may or may not exist yet. The operator writes the name of each Pod here before it creates the
+    Pod. After a crash or a lost response, it creates the Pods with these names and no others."""
     selector: str = ""
     """The labels of the Pods, for autoscalers."""
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """Ready says whether there are as many Pods as wanted and all are ready, and if not, why."""
+    """Ready reports whether the desired number of Pods exists and all are ready, and if not, why."""
 
 
 class PodSet(
@@ -50,7 +50,7 @@ class PodSet(
     markers=[
         m.XValidation(
             "self.metadata.name.size() <= 63",
-            message="the name is longer than 63 characters, which is all that a label of its Pods can hold",
+            message="the name of a PodSet is a label value of its Pods: use at most 63 characters",
         )
     ],
 ):

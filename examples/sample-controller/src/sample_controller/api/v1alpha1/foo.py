@@ -1,4 +1,4 @@
-"""The API of the controller: what a Foo is."""
+"""The API of the controller: the kind Foo."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from kubewright.apis.meta.v1 import Int32
 
 
 class FooSpec(Model):
-    """What is asked for."""
+    """The desired state of a Foo."""
 
     deployment_name: Annotated[
         str,
@@ -16,20 +16,20 @@ class FooSpec(Model):
         m.MaxLength(253),
         m.Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
     ]
-    """Name of the Deployment. When it changes, there is a new one, and the one of the old name goes."""
+    """Name of the Deployment. If it changes, a new Deployment is created and the old one is deleted."""
     replicas: Annotated[Int32 | None, m.Minimum(1), m.Maximum(10)] = None
-    """How many Pods the Deployment is to have. Left out, it is nobody's business here: an autoscaler may set it."""
+    """The number of Pods of the Deployment. If not set, the controller does not manage it, so an autoscaler can."""
 
 
 class FooStatus(Model):
-    """What there is."""
+    """The observed state of a Foo."""
 
     available_replicas: Int32 = 0
-    """How many Pods of the Deployment are available"""
+    """The number of available Pods of the Deployment"""
     observed_generation: int | None = None
-    """The generation of the spec that the rest of the status is about"""
+    """The generation of the spec that this status describes"""
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
-    """`Synced` says whether the Deployment is as the spec says, and why not"""
+    """`Synced` reports whether the Deployment matches the spec, and if not, why"""
 
 
 class Foo(
@@ -44,9 +44,12 @@ class Foo(
         PrintColumn("Age", ".metadata.creationTimestamp", type="date"),
     ],
     markers=[
-        m.XValidation("self.metadata.name.size() <= 63", message="the name of a Foo is a label of its Pods: 63 at most")
+        m.XValidation(
+            "self.metadata.name.size() <= 63",
+            message="the name of a Foo is a label value of its Pods: use at most 63 characters",
+        )
     ],
-    annotations={"api-approved.kubernetes.io": "unapproved, an example; *.k8s.io is a group of Kubernetes' own"},
+    annotations={"api-approved.kubernetes.io": "unapproved, an example; *.k8s.io groups belong to Kubernetes"},
 ):
     """Foo is a specification for a Foo resource"""
 
