@@ -293,6 +293,58 @@ async def test_an_object_that_is_not_finalized_is_named(deployed: Deployed, name
     await deployed.client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
 
 
+async def hold(deployed: Deployed, namespace: str) -> str:
+    """Uninstall the CRD, while an object with the operator's finalizer blocks the deletion. Returns the object."""
+    project = deployed.project
+    await deployed.good("install")
+    held = ObjectMeta(name="held", namespace=namespace, finalizers=[f"{project.group}/finish"])
+    await deployed.client.create(project.kind()(metadata=held))
+    await deployed.failed("uninstall", "--yes", "--timeout=1")
+    return f"gadget.{project.group}/held (in {namespace}), held by {project.group}/finish"
+
+
+async def release(deployed: Deployed, namespace: str) -> None:
+    found = await deployed.client.get(deployed.project.kind(), "held", namespace=namespace)
+    await deployed.client.patch(found, MergePatch({"metadata": {"finalizers": None}}))
+    await gone(deployed.client.get, CustomResourceDefinition, deployed.project.crd)
+
+
+async def test_a_crd_that_is_being_deleted_is_not_installed(deployed: Deployed, namespace: str) -> None:
+    held = await hold(deployed, namespace)
+    problem = f"is being deleted, and waits for {held}"
+    for command in (["install"], ["deploy", "--no-wait"]):
+        said = await deployed.failed(*command)
+        assert f"Error: CustomResourceDefinition {deployed.project.crd} {problem}. Nothing was changed" in said
+        assert "`kubewright deploy` runs it" in said
+    assert f"crd/{deployed.project.crd}: {problem}" in await deployed.failed("doctor")
+    assert problem in await deployed.failed("status")
+    await release(deployed, namespace)
+    assert "created" in await deployed.good("install")
+
+
+@pytest.mark.usefixtures("processes")
+async def test_a_deploy_finishes_the_deletion_of_a_crd_and_installs_it_again(
+    deployed: Deployed, namespace: str
+) -> None:
+    project, client = deployed.project, deployed.client
+    held = await hold(deployed, namespace)
+    said = await deployed.good("deploy")
+    assert f"Warning: CustomResourceDefinition {project.crd} is being deleted, and waits for {held}" in said
+    assert f"{project.crd} created" in said
+    await project.create(client, namespace)
+    assert await eventually(project.text, client, namespace) == ""
+
+
+@pytest.mark.usefixtures("processes")
+async def test_a_deploy_fails_while_the_deletion_of_a_crd_is_blocked(deployed: Deployed, namespace: str) -> None:
+    deployed.project.set("replicas = 0")
+    held = await hold(deployed, namespace)
+    said = await deployed.failed("deploy", "--timeout=1")
+    assert "Not finished: the manager is applied, the CRDs are not" in said
+    assert f"after 1 s CustomResourceDefinition {deployed.project.crd} is being deleted, and waits for {held}" in said
+    await release(deployed, namespace)
+
+
 async def test_the_doctor_names_problems_and_remedies(deployed: Deployed) -> None:
     project, client = deployed.project, deployed.client
     said = await deployed.failed("doctor")
