@@ -256,6 +256,29 @@ async def test_objects_of_an_earlier_deploy_are_pruned(deployed: Deployed) -> No
     await client.get(Deployment, project.deployment, namespace=project.namespace)
 
 
+async def test_a_project_does_not_replace_the_operator_of_another_with_the_same_name(
+    deployed: Deployed, cluster: Cluster, tmp_path: Path
+) -> None:
+    project, client = deployed.project, deployed.client
+    await deployed.good("deploy", "--no-wait")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    second = Deployed(Project(folder), cluster)
+    second.project.name = project.name
+    second.project.set()
+    said = await second.failed("deploy", "--no-wait")
+    assert (
+        f"Deployment {project.namespace}/{project.deployment} belongs to another project named {project.name}" in said
+    )
+    assert f"that project defines {project.crd}, this one defines {second.project.crd}. Nothing was changed" in said
+    await gone(client.get, CustomResourceDefinition, second.project.crd)
+    assert "belongs to another project" in await second.failed("undeploy", "--yes")
+    await client.get(Deployment, project.deployment, namespace=project.namespace)
+    await second.good("deploy", "--no-wait", "--take-over")
+    assert "belongs to another project" in await deployed.failed("deploy", "--no-wait")
+    await second.good("undeploy")
+
+
 async def test_an_existing_namespace_remains(deployed: Deployed, namespace: str) -> None:
     await deployed.good("deploy", "--no-wait", "--namespace", namespace)
     found = await deployed.client.get(Deployment, deployed.project.deployment, namespace=namespace)
@@ -515,7 +538,7 @@ async def test_a_deploy_that_is_forbidden_half_way_reports_its_completed_steps(
     rules = [
         PolicyRule(api_groups=[""], resources=["namespaces"], verbs=["*"]),
         PolicyRule(api_groups=["apiextensions.k8s.io"], resources=["customresourcedefinitions"], verbs=["*"]),
-        PolicyRule(api_groups=["apps"], resources=["deployments"], verbs=["list"]),
+        PolicyRule(api_groups=["apps"], resources=["deployments"], verbs=["get", "list"]),
     ]
     async with cluster.service_account(rules, namespace=namespace) as account:
         limited = cluster.kubeconfig(account)

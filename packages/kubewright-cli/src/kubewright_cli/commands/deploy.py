@@ -20,11 +20,13 @@ from kubewright_cli.deployment.apply import deploy
 from kubewright_cli.deployment.compatibility import undecodable_objects
 from kubewright_cli.deployment.crds import TerminatingCRD
 from kubewright_cli.deployment.embedded import image_of, mark, put_image, table_of
+from kubewright_cli.deployment.ownership import claim, require_own
 from kubewright_cli.deployment.rollout import RolloutFailed, replace_pods, wait_for_rollout
 from kubewright_cli.manifests.versions import lost_fields
 from kubewright_cli.options import image_option
 
 _WHILE_APPLYING: Final = "what is listed above is applied, the rest is not; run the same command to finish"
+_TAKE_OVER: Final = "Rename this project (name in [project]), or replace the other operator with --take-over"
 _WHILE_FINALIZING: Final = "the manager is applied, the CRDs are not; run the same command to finish"
 _WHILE_WAITING: Final = "everything is applied, and Kubernetes continues; `kubewright status` shows the progress"
 
@@ -32,9 +34,18 @@ _WHILE_WAITING: Final = "everything is applied, and Kubernetes continues; `kubew
 @click.command("deploy")
 @image_option
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the manager runs.")
+@click.option("--take-over", is_flag=True, help="Replace the operator of another project with the same name.")
 @timeout_option(180)
 @namespace_option
-def command(image: str, wait: bool, timeout: int, namespace: str, kubeconfig: Path | None, context: str | None) -> None:
+def command(
+    image: str,
+    wait: bool,
+    take_over: bool,
+    timeout: int,
+    namespace: str,
+    kubeconfig: Path | None,
+    context: str | None,
+) -> None:
     """Deploy the operator of this project to the cluster of the kubeconfig, or update it.
 
     Applies what `kubewright generate` writes: namespace, CRDs, RBAC, Deployment and services. Deletes objects of an
@@ -49,12 +60,17 @@ def command(image: str, wait: bool, timeout: int, namespace: str, kubeconfig: Pa
       kubewright deploy --image ghcr.io/me/operator:1.0 --namespace operators
     """
     target = Target.of(kubeconfig, context, namespace=namespace, image=image)
-    asyncio.run(_deploy(target, timeout if wait else None))
+    asyncio.run(_deploy(target, timeout if wait else None, take_over=take_over))
 
 
-async def _deploy(target: Target, timeout: int | None) -> None:
+async def _deploy(target: Target, timeout: int | None, *, take_over: bool) -> None:
     documents = target.manifests.objects()
+    for each in documents:
+        if each["kind"] == "Deployment":
+            claim(each, target.manifests)
     async with target.client() as client:
+        if not take_over:
+            await require_own(client, target.manifests, _TAKE_OVER)
         await _warn(client, target)
         doomed = await _terminating(client, target, wait=timeout is not None)
         new_code = await _use_embedded_image(client, target, documents)

@@ -15,8 +15,12 @@ from kubewright_cli.deployed import Target, confirmed, namespace_option, timeout
 from kubewright_cli.deployment.apply import undeploy
 from kubewright_cli.deployment.crds import customs
 from kubewright_cli.deployment.embedded import forget_images
+from kubewright_cli.deployment.ownership import require_own
 from kubewright_cli.deployment.pods import images_of
 
+_OTHER: Final = (
+    "Run this command in the folder of the other project; `kubewright uninstall` removes the CRDs of this one"
+)
 _REMAINS: Final = "what is listed above is being deleted, the rest remains; run the same command to finish"
 
 
@@ -47,6 +51,7 @@ def command(
 async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int) -> bool:
     manifests = target.manifests
     async with target.client() as client:
+        await require_own(client, manifests, _OTHER)
         if not keep_crds and not await confirmed(client, manifests.crds, yes=yes):
             console.note("Nothing was deleted.")
             return False
