@@ -309,6 +309,15 @@ async def test_an_object_that_is_not_finalized_is_named(deployed: Deployed, name
     made = await deployed.client.create(kind(metadata=held))
     kept = await deployed.good("undeploy", "--keep-crds")
     assert "Warning: 1 object has finalizers, and cannot be deleted until the operator runs again" in kept
+    for number in range(5):
+        more = ObjectMeta(name=f"more-{number}", namespace=namespace, finalizers=["example.com/more"])
+        await deployed.client.create(kind(metadata=more))
+    kept = await deployed.good("undeploy", "--keep-crds")
+    assert "Warning: 6 objects have finalizers" in kept
+    assert f"/more-3 (in {namespace}), held by example.com/more; and 1 more" in kept
+    for number in range(5):
+        more = ObjectMeta(name=f"more-{number}", namespace=namespace)
+        await deployed.client.patch(kind(metadata=more), MergePatch({"metadata": {"finalizers": None}}))
     said = await deployed.failed("undeploy", "--yes", "--timeout=1")
     assert f"gadget.{deployed.project.group}/held (in {namespace}), held by {deployed.project.group}/finish" in said
     assert "Does the operator run" in said
@@ -322,7 +331,10 @@ async def hold(deployed: Deployed, namespace: str) -> str:
     await deployed.good("install")
     held = ObjectMeta(name="held", namespace=namespace, finalizers=[f"{project.group}/finish"])
     await deployed.client.create(project.kind()(metadata=held))
-    await deployed.failed("uninstall", "--yes", "--timeout=1")
+    said = await deployed.failed("uninstall", "--yes", "--timeout=1")
+    assert "customresourcedefinition" not in said
+    assert "Not finished" not in said
+    assert "kubewright logs" not in said
     return f"gadget.{project.group}/held (in {namespace}), held by {project.group}/finish"
 
 
@@ -430,6 +442,7 @@ async def test_uninstall_asks_about_objects_of_a_version_that_the_program_lacks(
         said = await deployed.failed(command)
         assert "1 Gadget would be deleted with the CRDs" in said
         assert "Pass --yes" in said
+        assert ("--keep-crds" in said) == (command == "undeploy")
     found = await client.get(project.kind(), "one", namespace=namespace)
     assert found.metadata.deletion_timestamp is None
     assert "Warning: 1 Gadget will be deleted with the CRDs" in await deployed.good("uninstall", "--yes")

@@ -117,23 +117,19 @@ async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[
 
 
 async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
-    """Delete the CRDs and every object of their kinds. Ends when the CRDs are gone.
+    """Delete the CRDs and every object of their kinds. Yields each change when the CRD is gone.
 
     Raises DeadlineExceeded, which names the objects whose finalizers block the deletion.
     """
     objects, crds = Objects(client), list(crds)
-    names: list[str] = []
-    for crd in crds:
-        change = await objects.delete(crd)
-        yield change
+    changes = [(crd, await objects.delete(crd)) for crd in crds]
+    for crd, change in changes:
         if change.outcome == "deleted":
-            names.append(crd["metadata"]["name"])
-    for name in names:
-        try:
-            await client.wait_until_gone(CustomResourceDefinition, name, timeout=timeout)
-        except DeadlineExceeded:
-            crd = next(each for each in crds if each["metadata"]["name"] == name)
-            raise held_up(await customs(client, [crd]), timeout) from None
+            try:
+                await client.wait_until_gone(CustomResourceDefinition, crd["metadata"]["name"], timeout=timeout)
+            except DeadlineExceeded:
+                raise held_up(await customs(client, [crd]), timeout) from None
+        yield change
 
 
 async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
@@ -216,7 +212,8 @@ def held_up(left: Iterable[Custom], timeout: float) -> DeadlineExceeded:
     return DeadlineExceeded(
         f"after {timeout:g} s these objects remained: {listed(left)}. "
         "Does the operator run and finalize deleted objects? "
-        "See `kubewright logs`; if it no longer can, remove the finalizers (kubectl edit)"
+        "See `kubewright status`; `kubewright deploy` or `kubewright run` starts it. If it no longer can, remove the "
+        "finalizers (kubectl edit)"
     )
 
 
