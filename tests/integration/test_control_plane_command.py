@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from integration.command import CONTROL_PLANE, cluster_of, environment, up
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.models import codec
 from kubewright.testing import eventually
+from kubewright_controlplane.command import command
 
 DEPLOYMENT = {
     "metadata": {"name": "web", "namespace": "default"},
@@ -40,12 +42,23 @@ def run(*arguments: str, folder: Path) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_help_names_the_command_that_the_user_typed(tmp_path: Path) -> None:
-    status, output = run("--help", folder=tmp_path)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_names_the_command_that_the_user_typed(tmp_path: Path, option: str) -> None:
+    status, output = run(option, folder=tmp_path)
     assert status == 0
     assert "Usage: kubewright-controlplane [OPTIONS]" in output
     assert "kubewright-controlplane --bare" in output
     assert "kubewright up" not in output
+
+
+def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:
+    assert run("--version", folder=tmp_path) == (0, f"kubewright-controlplane {version('kubewright-controlplane')}\n")
+
+
+def test_the_readme_lists_every_option() -> None:
+    readme = (Path(__file__).parents[2] / "packages/kubewright-controlplane/README.md").read_text()
+    for each in command.params:
+        assert f"`{each.opts[0]}" in readme
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,29 @@ async def test_objects_of_an_earlier_deploy_are_pruned(deployed: Deployed) -> No
     await client.get(Deployment, project.deployment, namespace=project.namespace)
 
 
+async def test_a_project_does_not_replace_the_operator_of_another_with_the_same_name(
+    deployed: Deployed, cluster: Cluster, tmp_path: Path
+) -> None:
+    project, client = deployed.project, deployed.client
+    await deployed.good("deploy", "--no-wait")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    second = Deployed(Project(folder), cluster)
+    second.project.name = project.name
+    second.project.set()
+    said = await second.failed("deploy", "--no-wait")
+    assert (
+        f"Deployment {project.namespace}/{project.deployment} belongs to another project named {project.name}" in said
+    )
+    assert f"that project defines {project.crd}, this one defines {second.project.crd}. Nothing was changed" in said
+    await gone(client.get, CustomResourceDefinition, second.project.crd)
+    assert "belongs to another project" in await second.failed("undeploy", "--yes")
+    await client.get(Deployment, project.deployment, namespace=project.namespace)
+    await second.good("deploy", "--no-wait", "--take-over")
+    assert "belongs to another project" in await deployed.failed("deploy", "--no-wait")
+    await second.good("undeploy")
+
+
 async def test_an_existing_namespace_remains(deployed: Deployed, namespace: str) -> None:
     await deployed.good("deploy", "--no-wait", "--namespace", namespace)
     found = await deployed.client.get(Deployment, deployed.project.deployment, namespace=namespace)
@@ -286,11 +309,75 @@ async def test_an_object_that_is_not_finalized_is_named(deployed: Deployed, name
     made = await deployed.client.create(kind(metadata=held))
     kept = await deployed.good("undeploy", "--keep-crds")
     assert "Warning: 1 object has finalizers, and cannot be deleted until the operator runs again" in kept
+    for number in range(5):
+        more = ObjectMeta(name=f"more-{number}", namespace=namespace, finalizers=["example.com/more"])
+        await deployed.client.create(kind(metadata=more))
+    kept = await deployed.good("undeploy", "--keep-crds")
+    assert "Warning: 6 objects have finalizers" in kept
+    assert f"/more-3 (in {namespace}), held by example.com/more; and 1 more" in kept
+    for number in range(5):
+        more = ObjectMeta(name=f"more-{number}", namespace=namespace)
+        await deployed.client.patch(kind(metadata=more), MergePatch({"metadata": {"finalizers": None}}))
     said = await deployed.failed("undeploy", "--yes", "--timeout=1")
     assert f"gadget.{deployed.project.group}/held (in {namespace}), held by {deployed.project.group}/finish" in said
     assert "Does the operator run" in said
     assert "deleted" in await deployed.failed("status")
     await deployed.client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
+
+
+async def hold(deployed: Deployed, namespace: str) -> str:
+    """Uninstall the CRD, while an object with the operator's finalizer blocks the deletion. Returns the object."""
+    project = deployed.project
+    await deployed.good("install")
+    held = ObjectMeta(name="held", namespace=namespace, finalizers=[f"{project.group}/finish"])
+    await deployed.client.create(project.kind()(metadata=held))
+    said = await deployed.failed("uninstall", "--yes", "--timeout=1")
+    assert "customresourcedefinition" not in said
+    assert "Not finished" not in said
+    assert "kubewright logs" not in said
+    return f"gadget.{project.group}/held (in {namespace}), held by {project.group}/finish"
+
+
+async def release(deployed: Deployed, namespace: str) -> None:
+    found = await deployed.client.get(deployed.project.kind(), "held", namespace=namespace)
+    await deployed.client.patch(found, MergePatch({"metadata": {"finalizers": None}}))
+    await gone(deployed.client.get, CustomResourceDefinition, deployed.project.crd)
+
+
+async def test_a_crd_that_is_being_deleted_is_not_installed(deployed: Deployed, namespace: str) -> None:
+    held = await hold(deployed, namespace)
+    problem = f"is being deleted, and waits for {held}"
+    for command in (["install"], ["deploy", "--no-wait"]):
+        said = await deployed.failed(*command)
+        assert f"Error: CustomResourceDefinition {deployed.project.crd} {problem}. Nothing was changed" in said
+        assert "`kubewright deploy` runs it" in said
+    assert f"crd/{deployed.project.crd}: {problem}" in await deployed.failed("doctor")
+    assert problem in await deployed.failed("status")
+    await release(deployed, namespace)
+    assert "created" in await deployed.good("install")
+
+
+@pytest.mark.usefixtures("processes")
+async def test_a_deploy_finishes_the_deletion_of_a_crd_and_installs_it_again(
+    deployed: Deployed, namespace: str
+) -> None:
+    project, client = deployed.project, deployed.client
+    held = await hold(deployed, namespace)
+    said = await deployed.good("deploy")
+    assert f"Warning: CustomResourceDefinition {project.crd} is being deleted, and waits for {held}" in said
+    assert f"{project.crd} created" in said
+    await project.create(client, namespace)
+    assert await eventually(project.text, client, namespace) == ""
+
+
+@pytest.mark.usefixtures("processes")
+async def test_a_deploy_fails_while_the_deletion_of_a_crd_is_blocked(deployed: Deployed, namespace: str) -> None:
+    deployed.project.set("replicas = 0")
+    held = await hold(deployed, namespace)
+    said = await deployed.failed("deploy", "--timeout=1")
+    assert "Not finished: the manager is applied, the CRDs are not" in said
+    assert f"after 1 s CustomResourceDefinition {deployed.project.crd} is being deleted, and waits for {held}" in said
+    await release(deployed, namespace)
 
 
 async def test_the_doctor_names_problems_and_remedies(deployed: Deployed) -> None:
@@ -355,6 +442,7 @@ async def test_uninstall_asks_about_objects_of_a_version_that_the_program_lacks(
         said = await deployed.failed(command)
         assert "1 Gadget would be deleted with the CRDs" in said
         assert "Pass --yes" in said
+        assert ("--keep-crds" in said) == (command == "undeploy")
     found = await client.get(project.kind(), "one", namespace=namespace)
     assert found.metadata.deletion_timestamp is None
     assert "Warning: 1 Gadget will be deleted with the CRDs" in await deployed.good("uninstall", "--yes")
@@ -463,7 +551,7 @@ async def test_a_deploy_that_is_forbidden_half_way_reports_its_completed_steps(
     rules = [
         PolicyRule(api_groups=[""], resources=["namespaces"], verbs=["*"]),
         PolicyRule(api_groups=["apiextensions.k8s.io"], resources=["customresourcedefinitions"], verbs=["*"]),
-        PolicyRule(api_groups=["apps"], resources=["deployments"], verbs=["list"]),
+        PolicyRule(api_groups=["apps"], resources=["deployments"], verbs=["get", "list"]),
     ]
     async with cluster.service_account(rules, namespace=namespace) as account:
         limited = cluster.kubeconfig(account)

@@ -294,7 +294,7 @@ async def test_an_occupied_port_is_reported_in_one_line(cluster: Cluster, namesp
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         error = await failure(cluster.kubeconfig(), namespace, f"--health-probe-bind-address={address}")
-    assert error.startswith(f"health_address '{address}'")
+    assert error.startswith(f"health_address '{address}' (--health-probe-bind-address): ")
 
 
 async def test_wrong_flags_are_reported_with_the_valid_ones(cluster: Cluster, namespace: str) -> None:

@@ -233,9 +233,9 @@ async def test_an_address_that_is_in_use_or_invalid_is_reported_with_its_option(
     first = manager(api, work)
     task = await started(first)
     taken = f"127.0.0.1:{first.health_port}"
-    with pytest.raises(ConfigError, match=f"metrics_address '{taken}': .*in use"):
+    with pytest.raises(ConfigError, match=rf"metrics_address '{taken}' \(--metrics-bind-address\): .*in use"):
         await manager(api, work, metrics_address=taken).run()
-    with pytest.raises(ConfigError, match="health_address 'eight' is not an address"):
+    with pytest.raises(ConfigError, match=r"health_address 'eight' \(--health-probe-bind-address\) is not an address"):
         await manager(api, work, health_address="eight").run()
     await stopped(first, task)
 

@@ -243,6 +243,27 @@ def test_custom_flags_reach_the_manager(capsys: pytest.CaptureFixture[str]) -> N
     assert "--leader-elect" in shown
 
 
+def test_flags_have_the_defaults_of_the_parser_until_they_are_parsed() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--dns-api", default="https://dns.example.com")
+    parser.add_argument("--retries", type=int, default="3")
+    parser.add_argument("--zone", required=True)
+    manager = Manager(name="dns", config=Config("http://127.0.0.1:9"), parser=parser)
+    assert manager.replace(name="other").flags == argparse.Namespace(
+        dns_api="https://dns.example.com", retries=3, zone=None
+    )
+    given = manager.replace(flags=argparse.Namespace(zone="example.com"))
+    assert (given.flags.zone, given.flags.retries) == ("example.com", 3)
+    given.flags.retries = 4
+    assert given.flags.retries == 4
+    with pytest.raises(SystemExit):
+        run_program(manager, ["--zone=example.org", "--retries=5", "--metrics-bind-address=nowhere"])
+    assert (manager.flags.zone, manager.flags.retries) == ("example.org", 5)
+    with pytest.raises(SystemExit) as ended:
+        run_program(Manager(name="dns", parser=parser), [])
+    assert ended.value.code == 2
+
+
 def test_a_flag_that_every_operator_has_is_refused() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--namespace")

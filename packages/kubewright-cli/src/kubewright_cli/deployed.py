@@ -106,10 +106,11 @@ def unfinished(remains: str) -> Generator[Done]:
         raise
 
 
-async def confirmed(client: Client, crds: Iterable[JSONObject], *, yes: bool) -> bool:
+async def confirmed(client: Client, crds: Iterable[JSONObject], *, yes: bool, or_else: str = "") -> bool:
     """Return whether the CRDs may be deleted with all objects of their kinds. Asks at a terminal, unless `yes`.
 
-    Raises ConfigError if objects would be deleted, `yes` is not set and there is no terminal to ask at.
+    Raises ConfigError if objects would be deleted, `yes` is not set and there is no terminal to ask at. `or_else` ends
+    its message: what to do instead of `yes`.
     """
     lost = await customs(client, crds)
     if not lost:
@@ -122,7 +123,7 @@ async def confirmed(client: Client, crds: Iterable[JSONObject], *, yes: bool) ->
         return click.confirm(f"{counted} will be deleted with the CRDs. Continue?")
     raise ConfigError(
         f"{counted} would be deleted with the CRDs, and there is no terminal to ask at; nothing was deleted. "
-        "Pass --yes to delete them"
+        f"Pass --yes to delete them{or_else}"
     )
 
 

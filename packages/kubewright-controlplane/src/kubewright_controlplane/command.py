@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from copy import copy
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from kubewright_controlplane.kubelet.images import STAND_INS, images_in
 from kubewright_controlplane.plane import NAMES, ControlPlaneOptions
 from kubewright_controlplane.serving import KUBECONFIG, owned, serving
 
+_NAME: Final = "kubewright-controlplane"
 _EXAMPLES: Final = (
     ("", "Run until Ctrl-C. Use the printed line in another terminal."),
     ("--data ~/.kubewright", "Keep objects for the next start."),
@@ -35,7 +37,7 @@ class _Command(click.Command):
             formatter.write_dl([(f"{ctx.command_path} {options}".strip(), text) for options, text in _EXAMPLES], 50)
 
 
-@click.command("up", cls=_Command)
+@click.command("up", cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--data", type=click.Path(path_type=Path, file_okay=False), help="Folder to keep objects in across restarts."
 )
@@ -110,8 +112,11 @@ async def _serve(environment: Environment, kubeconfig: Path, kept: str) -> None:
 
 def main() -> None:
     """Run `kubewright-controlplane`. An error is printed as one line, and the exit status is 1."""
+    with_version = copy(command)
+    with_version.params = [*command.params]  # `kubewright up` has no --version
+    click.version_option(package_name=_NAME, prog_name=_NAME, message="%(prog)s %(version)s")(with_version)
     try:
-        command(prog_name="kubewright-controlplane")
+        with_version(prog_name=_NAME)
     except KubewrightError as error:
         click.echo(f"Error: {explained(error)}", err=True)
         sys.exit(1)

@@ -15,23 +15,37 @@ from kubewright.machinery.errors import Forbidden
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
 from kubewright_cli.deployed import Done, Target, namespace_option, timeout_option, unfinished
+from kubewright_cli.deployment import crds
 from kubewright_cli.deployment.apply import deploy
 from kubewright_cli.deployment.compatibility import undecodable_objects
+from kubewright_cli.deployment.crds import TerminatingCRD
 from kubewright_cli.deployment.embedded import image_of, mark, put_image, table_of
+from kubewright_cli.deployment.ownership import claim, require_own
 from kubewright_cli.deployment.rollout import RolloutFailed, replace_pods, wait_for_rollout
 from kubewright_cli.manifests.versions import lost_fields
 from kubewright_cli.options import image_option
 
 _WHILE_APPLYING: Final = "what is listed above is applied, the rest is not; run the same command to finish"
+_TAKE_OVER: Final = "Rename this project (name in [project]), or replace the other operator with --take-over"
+_WHILE_FINALIZING: Final = "the manager is applied, the CRDs are not; run the same command to finish"
 _WHILE_WAITING: Final = "everything is applied, and Kubernetes continues; `kubewright status` shows the progress"
 
 
 @click.command("deploy")
 @image_option
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the manager runs.")
+@click.option("--take-over", is_flag=True, help="Replace the operator of another project with the same name.")
 @timeout_option(180)
 @namespace_option
-def command(image: str, wait: bool, timeout: int, namespace: str, kubeconfig: Path | None, context: str | None) -> None:
+def command(
+    image: str,
+    wait: bool,
+    take_over: bool,
+    timeout: int,
+    namespace: str,
+    kubeconfig: Path | None,
+    context: str | None,
+) -> None:
     """Deploy the operator of this project to the cluster of the kubeconfig, or update it.
 
     Applies what `kubewright generate` writes: namespace, CRDs, RBAC, Deployment and services. Deletes objects of an
@@ -46,20 +60,28 @@ def command(image: str, wait: bool, timeout: int, namespace: str, kubeconfig: Pa
       kubewright deploy --image ghcr.io/me/operator:1.0 --namespace operators
     """
     target = Target.of(kubeconfig, context, namespace=namespace, image=image)
-    asyncio.run(_deploy(target, timeout if wait else None))
+    asyncio.run(_deploy(target, timeout if wait else None, take_over=take_over))
 
 
-async def _deploy(target: Target, timeout: int | None) -> None:
+async def _deploy(target: Target, timeout: int | None, *, take_over: bool) -> None:
     documents = target.manifests.objects()
+    for each in documents:
+        if each["kind"] == "Deployment":
+            claim(each, target.manifests)
     async with target.client() as client:
+        if not take_over:
+            await require_own(client, target.manifests, _TAKE_OVER)
         await _warn(client, target)
+        doomed = await _terminating(client, target, wait=timeout is not None)
         new_code = await _use_embedded_image(client, target, documents)
         with unfinished(_WHILE_APPLYING) as done, console.progress("Applying"):
-            changed = await _apply(client, target, documents, done)
+            changed = await _apply(client, target, documents, done, doomed)
         if timeout is None:
             return
+        if doomed:
+            await _replace_terminating(client, target, doomed, timeout)
         with unfinished(_WHILE_WAITING):
-            if "deployment.apps" not in changed:
+            if doomed or "deployment.apps" not in changed:
                 await replace_pods(client, target.manifests, failing=not new_code, timeout=timeout)
             await _wait(client, target, timeout)
 
@@ -74,11 +96,33 @@ async def _warn(client: Client, target: Target) -> None:
         console.warn(f"existing objects were not checked against the types: {error}")
 
 
-async def _apply(client: Client, target: Target, documents: Iterable[JSONObject], done: Done) -> set[str]:
+async def _terminating(client: Client, target: Target, *, wait: bool) -> list[TerminatingCRD]:
+    """Return the CRDs that are being deleted, after a warning. Raises ConfigError if the command must not wait."""
+    if not wait:
+        await crds.require_not_terminating(client, target.manifests.crds)
+        return []
+    found = await crds.terminating(client, target.manifests.crds)
+    for each in found:
+        console.warn(f"{each}. It is installed again when the manager has finalized its objects")
+    return found
+
+
+async def _replace_terminating(client: Client, target: Target, doomed: list[TerminatingCRD], timeout: int) -> None:
+    """Replace failing Pods, which finalize nothing, and install the CRDs again as soon as they are gone."""
+    with unfinished(_WHILE_FINALIZING) as done, console.progress("Waiting for the deletion of CRDs"):
+        done.changes += 1  # the manager is applied
+        await replace_pods(client, target.manifests, failing=True, timeout=timeout)
+        async for change in crds.replace_terminating(client, target.manifests.crds, doomed, timeout=timeout):
+            console.say(str(change))
+
+
+async def _apply(
+    client: Client, target: Target, documents: Iterable[JSONObject], done: Done, doomed: list[TerminatingCRD]
+) -> set[str]:
     """Apply the documents. Returns the kinds of the objects that changed."""
     outcomes: Counter[str] = Counter()
     changed: set[str] = set()
-    async for change in deploy(client, target.manifests.settings, documents):
+    async for change in deploy(client, target.manifests.settings, documents, doomed=[each.name for each in doomed]):
         outcomes[change.outcome] += 1
         if change.outcome != "unchanged":
             done.changes += 1

@@ -52,6 +52,8 @@ def _show(status: OperatorStatus) -> None:
     console.say("")
     console.table(["KIND", "OBJECTS", "CONVERGED"], [_kind(each) for each in status.kinds])
     for kind in status.kinds:
+        if kind.terminating:
+            console.say(f"CRD of {kind.kind}.{kind.group} {console.bad(kind.terminating)}; see `kubewright doctor`")
         if kind.installed and kind.absent:
             console.say(f"{kind.kind}.{kind.group} is {console.bad(_versions(kind))}; run `kubewright install`")
     wrong = [(kind, each) for kind in status.kinds for each in kind.unconverged]

@@ -13,10 +13,14 @@ from kubewright.client._client import Client
 from kubewright_cli import console
 from kubewright_cli.deployed import Target, confirmed, namespace_option, timeout_option, unfinished, yes_option
 from kubewright_cli.deployment.apply import undeploy
-from kubewright_cli.deployment.crds import customs
+from kubewright_cli.deployment.crds import customs, listed
 from kubewright_cli.deployment.embedded import forget_images
+from kubewright_cli.deployment.ownership import require_own
 from kubewright_cli.deployment.pods import images_of
 
+_OTHER: Final = (
+    "Run this command in the folder of the other project; `kubewright uninstall` removes the CRDs of this one"
+)
 _REMAINS: Final = "what is listed above is being deleted, the rest remains; run the same command to finish"
 
 
@@ -47,7 +51,10 @@ def command(
 async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int) -> bool:
     manifests = target.manifests
     async with target.client() as client:
-        if not keep_crds and not await confirmed(client, manifests.crds, yes=yes):
+        await require_own(client, manifests, _OTHER)
+        if not keep_crds and not await confirmed(
+            client, manifests.crds, yes=yes, or_else=", or --keep-crds to keep them"
+        ):
             console.note("Nothing was deleted.")
             return False
         if keep_crds:
@@ -71,5 +78,4 @@ async def _warn_of_finalizers(client: Client, target: Target) -> None:
     held = [each for each in await customs(client, target.manifests.crds) if each.finalizers]
     if held:
         what = "1 object has" if len(held) == 1 else f"{len(held)} objects have"
-        shown = f"{held[0]}{', ...' if len(held) > 1 else ''}"
-        console.warn(f"{what} finalizers, and cannot be deleted until the operator runs again: {shown}")
+        console.warn(f"{what} finalizers, and cannot be deleted until the operator runs again: {listed(held)}")

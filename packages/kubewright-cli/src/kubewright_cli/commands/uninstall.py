@@ -17,7 +17,7 @@ from kubewright_cli.deployment import crds
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
 
-_REMAINS: Final = "the CRDs listed above are being deleted, the others remain; run the same command to finish"
+_REMAINS: Final = "the CRDs listed above are deleted, the others are being deleted; run the same command to finish"
 
 
 @click.command("uninstall")

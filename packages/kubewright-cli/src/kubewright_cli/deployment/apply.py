@@ -43,21 +43,29 @@ def labels_of(settings: Settings) -> Mapping[str, str]:
     return {"app.kubernetes.io/name": settings.name, "app.kubernetes.io/managed-by": _MANAGED_BY}
 
 
-async def deploy(client: Client, settings: Settings, documents: Iterable[JSONObject]) -> AsyncGenerator[Change]:
+async def deploy(
+    client: Client, settings: Settings, documents: Iterable[JSONObject], *, doomed: Iterable[str] = ()
+) -> AsyncGenerator[Change]:
     """Apply `documents` in their order, wait until their CRDs are served, and prune the deployment.
 
+    CRDs in `doomed` are being deleted, and are not applied: see `crds.replace_terminating`.
     A Namespace that exists without the deployment's labels is not changed. If it is being deleted, waits until it is
     gone. Raises APIError, DeadlineExceeded, and ConfigError for kinds that the cluster does not serve.
     """
     documents, objects = list(documents), Objects(client)
     await _until_free(client, settings.namespace)
-    definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
+    doomed = set(doomed)
+    definitions = [
+        each
+        for each in documents
+        if each["kind"] == "CustomResourceDefinition" and each["metadata"]["name"] not in doomed
+    ]
     for document in documents:
         if document["kind"] == "Namespace" and not await _is_ours(client, settings, default=True):
             yield Change(called(Namespace.__api__, settings.namespace), "unchanged")
         elif document["kind"] != "CustomResourceDefinition":
             yield await objects.apply(document)
-        elif document is definitions[0]:
+        elif definitions and document is definitions[0]:
             async for change in crds.install(client, definitions):
                 yield change
     async for change in _prune(client, settings, {key_of(each) for each in documents}):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client._client import Client
@@ -18,6 +19,17 @@ from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment.objects import Change, Objects, called
+
+FINALIZE: Final = (
+    "See `kubewright logs` for why the operator does not finalize them, or remove the finalizers (kubectl edit)"
+)
+FINISH_DELETION: Final = (
+    "Let the operator finalize the objects: `kubewright deploy` runs it, and installs the CRD again when it is gone. "
+    "Without an operator, remove the finalizers (kubectl edit)"
+)
+"""What to do about a CRD that is being deleted."""
+_SHOWN: Final = 5
+"""Objects that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +45,71 @@ class Custom:
         return called(self.api, self.name, self.namespace)
 
 
+@dataclass(frozen=True, slots=True)
+class TerminatingCRD:
+    """A CRD that is being deleted, and the objects that block its deletion."""
+
+    name: str
+    uid: str
+    objects: tuple[Custom, ...]
+
+    @property
+    def problem(self) -> str:
+        """`is being deleted, and waits for widget.example.com/one (in default), held by example.com/finish`"""
+        return f"is being deleted, and waits for {listed(self.objects)}" if self.objects else "is being deleted"
+
+    def __str__(self) -> str:
+        return f"CustomResourceDefinition {self.name} {self.problem}"
+
+
+async def terminating(client: Client, crds: Iterable[JSONObject]) -> list[TerminatingCRD]:
+    """Return those of the CRDs that are being deleted."""
+    found: list[TerminatingCRD] = []
+    for crd in crds:
+        installed = await installed_crd(client, crd)
+        if installed is not None and installed.metadata.deletion_timestamp is not None:
+            meta = installed.metadata
+            objects = await customs(client, [crd]) if served_versions(installed) else []
+            found.append(TerminatingCRD(meta.name, meta.uid or "", tuple(objects)))
+    return found
+
+
+async def require_not_terminating(client: Client, crds: Iterable[JSONObject]) -> None:
+    """Raise ConfigError for CRDs that are being deleted: what is applied to them would be lost."""
+    found = await terminating(client, crds)
+    if found:
+        raise ConfigError(f"{'. '.join(map(str, found))}. Nothing was changed. {FINISH_DELETION}")
+
+
+async def replace_terminating(
+    client: Client, crds: Iterable[JSONObject], doomed: Iterable[TerminatingCRD], *, timeout: float
+) -> AsyncGenerator[Change]:
+    """Wait until the operator has finalized the objects of the `doomed` CRDs, and install these CRDs again.
+
+    Raises DeadlineExceeded, which names the CRD and the objects whose finalizers block its deletion.
+    """
+    crds, doomed = list(crds), list(doomed)
+    for each in doomed:
+        try:
+            await client.wait_until_gone(CustomResourceDefinition, each.name, uid=each.uid, timeout=timeout)
+        except DeadlineExceeded:
+            left = await terminating(client, crds)
+            shown = ". ".join(str(crd) for crd in left if crd.name == each.name) or str(each)
+            raise DeadlineExceeded(
+                f"after {timeout:g} s {shown}. {FINALIZE}, then run the same command again"
+            ) from None
+    names = {each.name for each in doomed}
+    async for change in install(client, [crd for crd in crds if crd["metadata"]["name"] in names]):
+        yield change
+
+
 async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[Change]:
-    """Apply CustomResourceDefinitions, and wait until they are served: see `until_established`."""
+    """Apply CustomResourceDefinitions, and wait until they are served: see `until_established`.
+
+    Raises ConfigError before anything is changed if a CRD is being deleted.
+    """
     objects, crds = Objects(client), list(crds)
+    await require_not_terminating(client, crds)
     for crd in crds:
         yield await objects.apply(crd)
     for crd in crds:
@@ -43,23 +117,19 @@ async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[
 
 
 async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
-    """Delete the CRDs and every object of their kinds. Ends when the CRDs are gone.
+    """Delete the CRDs and every object of their kinds. Yields each change when the CRD is gone.
 
     Raises DeadlineExceeded, which names the objects whose finalizers block the deletion.
     """
     objects, crds = Objects(client), list(crds)
-    names: list[str] = []
-    for crd in crds:
-        change = await objects.delete(crd)
-        yield change
+    changes = [(crd, await objects.delete(crd)) for crd in crds]
+    for crd, change in changes:
         if change.outcome == "deleted":
-            names.append(crd["metadata"]["name"])
-    for name in names:
-        try:
-            await client.wait_until_gone(CustomResourceDefinition, name, timeout=timeout)
-        except DeadlineExceeded:
-            crd = next(each for each in crds if each["metadata"]["name"] == name)
-            raise held_up(await customs(client, [crd]), timeout) from None
+            try:
+                await client.wait_until_gone(CustomResourceDefinition, crd["metadata"]["name"], timeout=timeout)
+            except DeadlineExceeded:
+                raise held_up(await customs(client, [crd]), timeout) from None
+        yield change
 
 
 async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
@@ -130,12 +200,20 @@ async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout:
         raise held_up(await customs(client, crds), timeout) from None
 
 
+def listed(objects: Iterable[Custom]) -> str:
+    """Return the first objects with their finalizers, and the number of the others."""
+    objects = list(objects)
+    shown = [f"{each}, held by {', '.join(each.finalizers) or 'nothing'}" for each in objects[:_SHOWN]]
+    return "; ".join(shown + ([f"and {len(objects) - _SHOWN} more"] if len(objects) > _SHOWN else []))
+
+
 def held_up(left: Iterable[Custom], timeout: float) -> DeadlineExceeded:
     """Return the error that names the objects that remain."""
-    shown = "; ".join(f"{each}, held by {', '.join(each.finalizers) or 'nothing'}" for each in left)
     return DeadlineExceeded(
-        f"after {timeout:g} s these objects remained: {shown}. Does the operator run and finalize deleted objects? "
-        "See `kubewright logs`; if it no longer can, remove the finalizers (kubectl edit)"
+        f"after {timeout:g} s these objects remained: {listed(left)}. "
+        "Does the operator run and finalize deleted objects? "
+        "See `kubewright status`; `kubewright deploy` or `kubewright run` starts it. If it no longer can, remove the "
+        "finalizers (kubectl edit)"
     )
 
 

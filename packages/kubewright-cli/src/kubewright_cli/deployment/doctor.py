@@ -24,7 +24,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.manager._preflight import Permission
 from kubewright_cli.deployment import compatibility
 from kubewright_cli.deployment.access import denied
-from kubewright_cli.deployment.crds import installed_crd, is_established
+from kubewright_cli.deployment.crds import FINISH_DELETION, installed_crd, is_established, terminating
 from kubewright_cli.deployment.objects import Objects, names_of
 from kubewright_cli.deployment.pods import (
     deployment_of,
@@ -116,6 +116,9 @@ async def _kind(client: Client, crd: JSONObject) -> AsyncGenerator[Finding]:
     installed = await installed_crd(client, crd)
     if installed is None:
         yield Finding(f"crd/{name}", "is not installed", "run `kubewright install` or `kubewright deploy`")
+        return
+    for doomed in await terminating(client, [crd]):
+        yield Finding(f"crd/{name}", doomed.problem, FINISH_DELETION[0].lower() + FINISH_DELETION[1:])
         return
     if not is_established(installed):
         conditions = "; ".join(each.message or "" for each in installed.status.conditions if each.status == "False")

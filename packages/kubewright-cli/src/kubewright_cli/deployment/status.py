@@ -16,7 +16,7 @@ from kubewright.models import APIResource
 from kubewright.models._schema import root_schema
 from kubewright_cli.deployment.compatibility import decode_fault
 from kubewright_cli.deployment.convergence import not_reconciled, reason_not_converged
-from kubewright_cli.deployment.crds import api_of, installed_crd, served_api, served_versions
+from kubewright_cli.deployment.crds import api_of, installed_crd, served_api, served_versions, terminating
 from kubewright_cli.deployment.objects import names_of
 from kubewright_cli.deployment.pods import (
     deployment_of,
@@ -60,10 +60,12 @@ class KindStatus:
     """The program's versions that the cluster does not serve."""
     total: int = 0
     unconverged: tuple[ObjectStatus, ...] = ()
+    terminating: str = ""
+    """That the CRD is being deleted, and the objects that block its deletion; empty if it is not being deleted."""
 
     @property
     def converged(self) -> bool:
-        return self.installed and not self.absent and not self.unconverged
+        return self.installed and not self.terminating and not self.absent and not self.unconverged
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> 
         ObjectStatus(each.metadata.namespace, each.metadata.name, why, warnings.get(each.metadata.uid or "", ""), cause)
         for each, (cause, why) in wrong
     ]
-    return KindStatus(own.kind, own.group, True, tuple(served), absent, len(found), tuple(statuses))
+    doomed = "".join(each.problem for each in await terminating(client, [crd]))
+    return KindStatus(own.kind, own.group, True, tuple(served), absent, len(found), tuple(statuses), doomed)
 
 
 class _ConvergenceCheck:

@@ -145,7 +145,8 @@ class Manager:
         graceful_timeout: how long reconciles may run on after a stop, in seconds or as a timedelta. Then they are
             cancelled.
         parser: defines flags of your own, which `main` and `kubewright run` accept in addition to the standard ones.
-        flags: values of the flags until the command line is parsed, for example in tests.
+        flags: values of the flags until the command line is parsed, for example in tests. Flags without a value here
+            have the defaults of `parser`.
         clock: where reconciles read the time of day.
 
         Raises ConfigError if two controllers have the same name, or options contradict each other.
@@ -171,6 +172,7 @@ class Manager:
         )
         self._lifespan = lifespan
         self._parser = parser
+        self._has_defaults: argparse.Namespace | None = None
         self._ready = asyncio.Event()
         self._run: Run | None = None
         self._block: AbstractAsyncContextManager[None] | None = None
@@ -250,8 +252,16 @@ class Manager:
 
     @property
     def flags(self) -> argparse.Namespace:
-        """Values of the program's own flags: those of the command line, or the option `flags`."""
-        return self._options.flags
+        """Values of the program's own flags: those of the command line, or the option `flags`. Before the command line
+        is parsed, other flags have the defaults of `parser`.
+        """
+        flags = self._options.flags
+        if self._parser is not None and self._has_defaults is not flags:
+            from kubewright.manager._program import add_defaults
+
+            add_defaults(self._parser, flags)
+            self._has_defaults = flags
+        return flags
 
     @property
     def client(self) -> CachedClient:

@@ -162,8 +162,18 @@ def _parser(manager: Manager, own: argparse.ArgumentParser | None) -> argparse.A
             _add_standard_flags(whole.add_argument_group("flags of every operator"), manager.options)
         except argparse.ArgumentError as error:
             raise ConfigError(f"Manager(parser=...): {error}: every operator has this flag; rename yours") from error
-    whole.set_defaults(**vars(manager.flags))
+    whole.set_defaults(**vars(manager.options.flags))
     return whole
+
+
+def add_defaults(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> None:
+    """Set the flags of `parser` that `flags` lacks to their defaults. A required flag without a default is None."""
+    lenient = copy.deepcopy(parser)
+    for action in lenient._actions:  # argparse has no public list of them
+        action.required = False
+    for group in lenient._mutually_exclusive_groups:
+        group.required = False
+    lenient.parse_args([], flags)
 
 
 def _add_standard_flags(parser: _Flags, options: ManagerOptions) -> None:
