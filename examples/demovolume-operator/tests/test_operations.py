@@ -156,7 +156,7 @@ async def test_a_foreign_claim_is_never_deleted(volumes: Volumes, operator: Mana
     await volumes.create()
     await volumes.rebuild(deadline=2)
     operation = await volumes.comes_to("Failed", "ClaimNotOwned")
-    assert "has no controlling owner, not this volume" in condition(operation, "Succeeded").message
+    assert "has no controlling owner, and was not created for this volume" in condition(operation, "Succeeded").message
     assert (await volumes.claim()).metadata.uid == theirs.metadata.uid
 
 

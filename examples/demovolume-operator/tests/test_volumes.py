@@ -170,7 +170,7 @@ async def test_a_foreign_claim_is_left_alone(volumes: Volumes, operator: Manager
     await volumes.create(size=5)
     volume = await volumes.reaches("ClaimNotOwned")
     assert condition(volume, "Ready").message == (
-        'PersistentVolumeClaim "data" has no controlling owner, not this volume: '
+        'PersistentVolumeClaim "data" has no controlling owner, and was not created for this volume: '
         "delete the claim, or create the volume under another name"
     )
     assert volume.status.claim_phase == ""

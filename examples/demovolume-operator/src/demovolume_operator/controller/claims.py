@@ -41,6 +41,6 @@ def not_owned_message(claim: PersistentVolumeClaim) -> str:
         f'is controlled by {each.kind} "{each.name}"' for each in claim.metadata.owner_references if each.controller
     ]
     return (
-        f'PersistentVolumeClaim "{claim.metadata.name}" {"".join(owners) or "has no controlling owner"}, not this volume: '
+        f'PersistentVolumeClaim "{claim.metadata.name}" {"".join(owners) or "has no controlling owner"}, and was not created for this volume: '
         "delete the claim, or create the volume under another name"
     )
