@@ -417,6 +417,29 @@ async def test_an_object_that_has_not_converged_is_shown_with_its_reason(deploye
     assert "not deployed" in said
 
 
+async def test_the_doctor_names_an_object_that_is_not_ready_for_long(deployed: Deployed, namespace: str) -> None:
+    program = deployed.project.folder / "gadgets.py"
+    status = "    observed_generation: int = 0\n"
+    conditions = f"{status}    conditions: list[Condition] = field(default_factory=list)\n"
+    imported = program.read_text().replace("import Context,", "import Condition, Context,")
+    program.write_text(imported.replace(status, conditions))
+    await deployed.good("install")
+    await deployed.project.create(deployed.client, namespace)
+    found = await deployed.client.get(deployed.project.kind(), "one", namespace=namespace)
+    ready = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "NoZone",
+        "message": "no such zone",
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+    }
+    await deployed.client.patch(
+        found, MergePatch({"status": {"observedGeneration": 1, "conditions": [ready]}}), subresource="status"
+    )
+    said = await deployed.failed("doctor")
+    assert f"gadget/one (in {namespace}): Ready is False (NoZone: no such zone); see `kubewright logs`" in said
+
+
 async def test_commands_without_a_deployment_say_so(deployed: Deployed) -> None:
     said = await deployed.failed("logs")
     assert said.startswith(f"Error: {deployed.project.name} is not deployed: there is no Deployment")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from kubewright.client._dynamic import Unstructured, decode_object
 from kubewright.machinery.json import compact
 from kubewright.models import APIResource
-from kubewright_cli.deployment.convergence import not_reconciled, reason_not_converged
+from kubewright_cli.deployment.convergence import is_stuck, not_reconciled, reason_not_converged
 
 KIND = Unstructured.of(APIResource("example.com", "v1", "Widget", "widgets"))
 
@@ -83,3 +84,21 @@ def test_an_object_without_a_status_is_not_reconciled(
 ) -> None:
     reason = None if field is None else f"not reconciled yet: status.{field} is not set"
     assert not_reconciled(widget(status), declared) == reason
+
+
+@pytest.mark.parametrize(
+    ("found", "stuck"),
+    [
+        (widget(condition("Ready", "False", lastTransitionTime="2026-01-01T11:58:59Z")), True),
+        (widget(condition("Ready", "False", lastTransitionTime="2026-01-01T11:59:30Z")), False),
+        (widget(condition("Ready", "False", lastTransitionTime="yesterday")), False),
+        (widget(condition("Ready", "False")), False),
+        (widget(condition("Ready", "True", lastTransitionTime="2026-01-01T11:00:00Z")), False),
+        (widget(condition("Ready", "Unknown", lastTransitionTime="2026-01-01T11:00:00Z")), False),
+        (widget(deletionTimestamp="2026-01-01T11:58:59Z", finalizers=["example.com/f"]), True),
+        (widget(deletionTimestamp="2026-01-01T11:59:30Z", finalizers=["example.com/f"]), False),
+        (widget(deletionTimestamp="2026-01-01T11:00:00Z"), False),
+    ],
+)
+def test_an_object_is_stuck_after_a_minute_without_success(found: Unstructured, stuck: bool) -> None:
+    assert is_stuck(found, datetime(2026, 1, 1, 12, tzinfo=UTC)) is stuck

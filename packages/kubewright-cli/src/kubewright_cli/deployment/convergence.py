@@ -11,7 +11,10 @@ Follows sigs.k8s.io/cli-utils pkg/kstatus.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Annotated, Final
+
+import msgspec
 
 from kubewright.client._dynamic import Unstructured
 from kubewright.machinery.json import JSONObject, is_array, is_object
@@ -20,6 +23,8 @@ _GOOD: Final = ("Ready", "Available", "Succeeded", "Complete", "Healthy", "Synce
 """Conditions that must be true."""
 _BAD: Final = ("Stalled", "Degraded", "Failed", "Reconciling")
 """Conditions that must not be true."""
+_PATIENCE: Final = timedelta(minutes=1)
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def not_reconciled(obj: Unstructured, declared: Container[str]) -> str | None:
@@ -53,6 +58,27 @@ def reason_not_converged(obj: Unstructured) -> str | None:
         if (kind in _GOOD and value != "True") or (kind in _BAD and value == "True"):
             return _shown(condition)
     return None
+
+
+def is_stuck(obj: Unstructured, now: datetime) -> bool:
+    """Return whether finalizers have blocked the deletion of the object for over a minute, or its condition Ready has
+    been False for so long.
+    """
+    meta = obj.metadata
+    if meta.deletion_timestamp is not None:
+        return bool(meta.finalizers) and now - meta.deletion_timestamp > _PATIENCE
+    failing = [
+        each for each in _conditions(_status(obj)) if each.get("type") == "Ready" and each.get("status") == "False"
+    ]
+    return any(since is not None and now - since > _PATIENCE for since in map(_transition, failing))
+
+
+def _transition(condition: JSONObject) -> datetime | None:
+    """Return the last transition time of a condition; None if it has no valid one."""
+    try:
+        return msgspec.convert(condition.get("lastTransitionTime"), _Time)
+    except msgspec.ValidationError:
+        return None
 
 
 def _status(obj: Unstructured) -> JSONObject:

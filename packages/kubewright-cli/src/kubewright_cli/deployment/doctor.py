@@ -1,8 +1,9 @@
 """Problems of an operator in a cluster, and what to do about them: one finding each.
 
-Looks at the API server; at the CRDs, compared with the program's; at the objects that the operator has not reconciled;
-at the Deployment, its image and its Pods; at the permissions of its ServiceAccount, compared with those the program
-declares; and at the Lease. A part that cannot be looked at is a finding, too, and the other parts follow.
+Looks at the API server; at the CRDs, compared with the program's; at the objects that the operator has not reconciled,
+or that are stuck; at the Deployment, its image and its Pods; at the permissions of its ServiceAccount, compared with
+those the program declares; and at the Lease. A part that cannot be looked at is a finding, too, and the other parts
+follow.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ _REMEDIES: Final[dict[Cause, str]] = {
     "unwatched": "move the object, or add the namespace to watch-namespaces in [tool.kubewright] and deploy again",
     "undecodable": compatibility.REMEDY,
     "unreconciled": "see `kubewright logs` for what fails",
+    "stuck": "see `kubewright logs` for what fails; for an operator that no longer runs, `kubewright deploy`",
 }
 
 
@@ -151,13 +153,13 @@ def _stored_in_lost_versions(crd: JSONObject, installed: CustomResourceDefinitio
 
 
 async def _objects(client: Client, manifests: Manifests, crd: JSONObject) -> AsyncGenerator[Finding]:
-    """Yield the objects that the operator has not reconciled, or cannot reconcile."""
+    """Yield the objects that the operator has not reconciled, or cannot reconcile, or that are stuck."""
     kind = await kind_status(client, manifests, crd)
     ignored = [each for each in kind.unconverged if each.cause in _REMEDIES]
     for each in ignored[:_SHOWN]:
         yield Finding(_object(kind.kind, each), each.why, _REMEDIES[each.cause])
     if len(ignored) > _SHOWN:
-        more = f"{len(ignored) - _SHOWN} more objects are not reconciled"
+        more = f"{len(ignored) - _SHOWN} more objects have such problems"
         yield Finding(f"crd/{crd['metadata']['name']}", more, "see `kubewright status`")
 
 

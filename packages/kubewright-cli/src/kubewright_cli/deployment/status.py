@@ -15,7 +15,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright.models._schema import root_schema
 from kubewright_cli.deployment.compatibility import decode_fault
-from kubewright_cli.deployment.convergence import not_reconciled, reason_not_converged
+from kubewright_cli.deployment.convergence import is_stuck, not_reconciled, reason_not_converged
 from kubewright_cli.deployment.crds import api_of, installed_crd, served_api, served_versions, terminating
 from kubewright_cli.deployment.objects import names_of
 from kubewright_cli.deployment.pods import (
@@ -30,9 +30,9 @@ from kubewright_cli.deployment.pods import (
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.rbac import watched_namespaces
 
-Cause: TypeAlias = Literal["unwatched", "undecodable", "unreconciled", "reported"]
+Cause: TypeAlias = Literal["unwatched", "undecodable", "unreconciled", "stuck", "reported"]
 """Why an object has not converged: the operator does not watch its namespace, cannot decode it, or has never reconciled
-it; or the object itself reports a problem."""
+it; or the object itself reports a problem, which is stuck if it has lasted for over a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> 
     wanted = [each["name"] for each in crd["spec"]["versions"] if each["served"]]
     absent = tuple(each for each in wanted if each not in served)
     found = list(await client.list(Unstructured.of(served_api(crd, installed)))) if served else []
-    check = _ConvergenceCheck(manifests, crd)
+    check = _ConvergenceCheck(manifests, crd, client.clock.now())
     wrong = [(each, verdict) for each in found if (verdict := check(each)) is not None]
     warnings = await _warnings(client, own) if wrong else {}
     statuses = [
@@ -146,7 +146,8 @@ async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> 
 class _ConvergenceCheck:
     """Decides for objects of one kind whether they have converged."""
 
-    def __init__(self, manifests: Manifests, crd: JSONObject) -> None:
+    def __init__(self, manifests: Manifests, crd: JSONObject, now: datetime) -> None:
+        self._now = now
         program = manifests.program
         self._class = program.class_of(crd)
         self._has_controller = program.has_controller(self._class)
@@ -167,7 +168,9 @@ class _ConvergenceCheck:
         if why is not None and obj.metadata.deletion_timestamp is None:
             return "unreconciled", why
         why = reason_not_converged(obj)
-        return None if why is None else ("reported", why)
+        if why is None:
+            return None
+        return ("stuck" if is_stuck(obj, self._now) else "reported"), why
 
 
 async def _warnings(client: Client, api: APIResource) -> dict[str, str]:
