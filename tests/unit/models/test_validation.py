@@ -9,6 +9,7 @@ from typing import Annotated
 
 import pytest
 
+from kubewright import markers as m
 from kubewright.machinery.errors import ModelError
 from kubewright.markers import Immutable, Maximum, Pattern, XValidation
 from kubewright.models import CustomResource, Model, custom_resource_definition
@@ -90,4 +91,15 @@ def test_a_selectable_field_must_exist_and_be_a_scalar() -> None:
         name: list[str]
 
     with pytest.raises(ModelError, match=r'Thing: the selectable field ".name" is not a field of type str'):
+        custom_resource_definition(Thing)
+
+
+def test_a_rule_with_the_python_name_of_a_field_names_the_one_on_the_wire() -> None:
+    class Sized(Model, markers=[m.XValidation("self.max_size > 1")]):
+        max_size: int = 2
+
+    class Thing(CustomResource, group="example.com", version="v1"):
+        spec: Sized
+
+    with pytest.raises(ModelError, match="Rules use the names on the wire: maxSize"):
         custom_resource_definition(Thing)

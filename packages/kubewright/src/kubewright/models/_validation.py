@@ -38,8 +38,17 @@ def validate(cls: type[T], obj: T | JSONObject, old: T | JSONObject | None) -> l
 def check_schema(cls: type[Object], schema: JSONObject) -> None:
     """Raise ModelError for a kind whose schema an API server would reject, with the field and what is wrong with it."""
     if faults := check(schema, cls.__name__):
-        listed = "; ".join(f"{_as_field(fault.field)}: {fault.body}" for fault in faults)
+        listed = "; ".join(f"{_as_field(fault.field)}: {fault.body}{_hint(fault.body)}" for fault in faults)
         raise ModelError(f"an API server would reject the CRD: {listed}")
+
+
+def _hint(message: str) -> str:
+    """Name the field on the wire if a CEL rule uses its name in Python."""
+    found = re.search(r"undefined field '(\w+_\w+)'", message)
+    if found is None:
+        return ""
+    first, *rest = found[1].split("_")
+    return f"\nRules use the names on the wire: {first}{''.join(each.title() for each in rest)}"
 
 
 @cache
