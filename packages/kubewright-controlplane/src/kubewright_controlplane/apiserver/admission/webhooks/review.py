@@ -6,6 +6,7 @@ Follows k8s.io/apiserver pkg/admission/plugin/webhook/{request,errors}.
 from __future__ import annotations
 
 import binascii
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -34,6 +35,7 @@ class Answer:
 
     allowed: bool
     warnings: list[str]
+    """For the client, without those that have control characters."""
     patch: JSONArray
     result: JSONObject | None
 
@@ -92,7 +94,7 @@ def decode_answer(version: str, uid: str, body: bytes, *, mutating: bool) -> Ans
         raise _undecodable("response.warnings")
     return Answer(
         allowed=_field(response, "allowed", bool, False),
-        warnings=warnings,
+        warnings=[each for each in warnings if not any(unicodedata.category(rune) == "Cc" for rune in each)],
         patch=_decode_patch(patch, patch_type or _PATCH_TYPE) if mutating else [],
         result=_checked_result(_field(response, "status", dict, None)),
     )
