@@ -13,6 +13,7 @@ from typing import Final
 from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.apiextensions.conversion import WebhookCaller, WebhookConverter
 from kubewright_controlplane.apiserver.apiextensions.naming import (
     NamesInUse,
     accept_names,
@@ -32,8 +33,10 @@ _RESOURCE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 class Definitions:
     """The definitions of a server, and the resources that it serves for them."""
 
-    def __init__(self, resources: ResourceSet, clock: Clock) -> None:
+    def __init__(self, resources: ResourceSet, caller: WebhookCaller, clock: Clock) -> None:
+        """`caller` calls conversion webhooks."""
         self._resources = resources
+        self._caller = caller
         self._clock = clock
         self._known: dict[str, JSONObject] = {}
         self._served: dict[str, list[tuple[str, str, str]]] = {}
@@ -83,7 +86,8 @@ class Definitions:
 
     def _serve(self, crd: JSONObject) -> None:
         name = crd["metadata"]["name"]
-        resources = resources_of(crd, lambda: name in self._terminating)
+        converter = WebhookConverter(crd, self._caller) if crd["spec"]["conversion"]["strategy"] == "Webhook" else None
+        resources = resources_of(crd, converter, lambda: name in self._terminating)
         wanted = [(each.group, each.version, each.plural) for each in resources]
         for place in self._served.get(name, ()):
             if place not in wanted:
@@ -120,7 +124,7 @@ class Definitions:
         registry.replace(target, crd)
 
     def _delete_instances(self, crd: JSONObject) -> None:
-        registry = self._resources.unserved(stored_resource(crd, lambda: True))
+        registry = self._resources.unserved(stored_resource(crd))
         for entry in registry.entries():
             registry.delete(entry.name, entry.namespace, DeleteOptions())
 
