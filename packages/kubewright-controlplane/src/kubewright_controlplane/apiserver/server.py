@@ -21,6 +21,7 @@ from pathlib import Path
 
 from kubewright.http.message import Request, Response
 from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
+from kubewright_controlplane.apiserver.admission.webhooks.reviewers import Webhooks
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication
 from kubewright_controlplane.apiserver.authorization.authorizer import build_authorizer
@@ -55,6 +56,8 @@ class APIServer:
         authorizer = build_authorizer(self.resources)
         builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
         admission.extend(default_plugins(self.resources, self.options.disabled_admission))
+        self._webhooks = Webhooks(self.resources, authorizer, self.options.webhooks)
+        admission.add_reviewers([self._webhooks.mutating, self._webhooks.validating])
         self._definitions = Definitions(self.resources, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
         metrics = Metrics(self.resources)
@@ -78,6 +81,7 @@ class APIServer:
     async def close(self) -> None:
         """End all watches, and write pending commits to the data folder."""
         self._expiry.close()
+        await self._webhooks.close()
         await self._store.close()
 
 
