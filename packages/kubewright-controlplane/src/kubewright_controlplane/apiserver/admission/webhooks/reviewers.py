@@ -28,10 +28,8 @@ class Webhooks:
         caller = WebhookCaller(resources, authorizer, self._clients)
         mutating = Configurations(resources, f"mutatingwebhookconfigurations.{_GROUP}")
         validating = Configurations(resources, f"validatingwebhookconfigurations.{_GROUP}")
-        self.reviewers: Sequence[Reviewer] = (
-            MutatingWebhooks(mutating, caller),
-            ValidatingWebhooks(validating, caller),
-        )
+        self.mutating: Reviewer = MutatingWebhooks(mutating, caller)
+        self.validating: Reviewer = ValidatingWebhooks(validating, caller)
 
     async def close(self) -> None:
         """Close all connections to webhooks."""
