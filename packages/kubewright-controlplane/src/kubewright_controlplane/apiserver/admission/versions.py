@@ -72,11 +72,12 @@ class VersionedAttributes:
         attributes, own = self.attributes, self.attributes.resource
         assert attributes.object is not None
         before, after = attributes.object, copied(changed)
-        below = own.subresources.get(attributes.subresource) if attributes.subresource else None
-        if isinstance(below, View) and below.kind is not None:
-            after = below.write(after, before, attributes)
-        elif self.kind == self.resource.gvk:
+        if self.kind == self.resource.gvk:
             after = converted(_conformed(self.resource, after), self.resource, own)
+        below = own.subresources.get(attributes.subresource) if attributes.subresource else None
+        if isinstance(below, View):
+            assert attributes.old_object is not None
+            after = below.write(after, attributes.old_object if below.kind is None else before, attributes)
         attributes.object = after
         return not equal(before, after)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -25,6 +25,7 @@ from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright_controlplane.apiserver.registry.checks import named
 from kubewright_controlplane.apiserver.registry.conversions import convert
 from kubewright_controlplane.apiserver.registry.model import Convert
+from kubewright_controlplane.apiserver.webhooks.client import CallFailed, WebhookClients
 from kubewright_controlplane.schema.structural.default import copied
 from kubewright_controlplane.schema.structural.schema import Schema
 
@@ -35,18 +36,6 @@ _IDENTITY: Final = (("name", "name"), ("namespace", "namespace"), ("UID", "uid")
 _FROM_WEBHOOK: Final = ("labels", "annotations")
 
 LoadSchema = Callable[[], Schema]
-
-
-class WebhookCaller(Protocol):
-    """The interface of the client that calls webhooks."""
-
-    async def call(self, client_config: JSONObject, timeout: int, body: bytes) -> bytes:
-        """Send a review and return the body of the answer. Raises CallFailed."""
-        ...
-
-
-class CallFailed(Exception):
-    """A webhook could not be called, or did not answer with a success."""
 
 
 def declared_converter(api_version: str, load_schema: LoadSchema) -> Convert:
@@ -65,13 +54,13 @@ def declared_converter(api_version: str, load_schema: LoadSchema) -> Convert:
 class WebhookConverter:
     """The strategy Webhook of one definition."""
 
-    def __init__(self, crd: JSONObject, caller: WebhookCaller) -> None:
+    def __init__(self, crd: JSONObject, clients: WebhookClients) -> None:
         spec = crd["spec"]
         webhook = spec["conversion"]["webhook"]
         self._kind: str = spec["names"]["kind"]
         self._client_config: JSONObject = webhook["clientConfig"]
         self._review_version = next(each for each in webhook["conversionReviewVersions"] if each in _KNOWN_REVIEWS)
-        self._caller = caller
+        self._clients = clients
         self._running: dict[bytes, asyncio.Task[list[JSONObject]]] = {}
 
     def to(self, api_version: str, load_schema: LoadSchema) -> Convert:
@@ -105,7 +94,7 @@ class WebhookConverter:
         review = {"kind": "ConversionReview", "apiVersion": f"{_GROUP}/{self._review_version}", "request": request}
         source = _kind_text(objects[0])
         try:
-            answer = await self._caller.call(self._client_config, _TIMEOUT, msgspec.json.encode(review))
+            answer = await self._clients.call(self._client_config, _TIMEOUT, msgspec.json.encode(review))
             converted = _converted_objects(answer, uid, self._review_version)
         except CallFailed as error:
             raise _failed(source, f"failed: {error}") from error

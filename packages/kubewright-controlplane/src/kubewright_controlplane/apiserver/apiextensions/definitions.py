@@ -13,7 +13,7 @@ from typing import Final
 from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.apiextensions.conversion import WebhookCaller, WebhookConverter
+from kubewright_controlplane.apiserver.apiextensions.conversion import WebhookConverter
 from kubewright_controlplane.apiserver.apiextensions.naming import (
     NamesInUse,
     accept_names,
@@ -24,6 +24,7 @@ from kubewright_controlplane.apiserver.apiextensions.serving import resources_of
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright_controlplane.apiserver.webhooks.client import WebhookClients
 
 CLEANUP_FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -33,10 +34,10 @@ _RESOURCE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 class Definitions:
     """The definitions of a server, and the resources that it serves for them."""
 
-    def __init__(self, resources: ResourceSet, caller: WebhookCaller, clock: Clock) -> None:
-        """`caller` calls conversion webhooks."""
+    def __init__(self, resources: ResourceSet, webhooks: WebhookClients, clock: Clock) -> None:
+        """`webhooks` calls conversion webhooks."""
         self._resources = resources
-        self._caller = caller
+        self._webhooks = webhooks
         self._clock = clock
         self._known: dict[str, JSONObject] = {}
         self._served: dict[str, list[tuple[str, str, str]]] = {}
@@ -86,7 +87,8 @@ class Definitions:
 
     def _serve(self, crd: JSONObject) -> None:
         name = crd["metadata"]["name"]
-        converter = WebhookConverter(crd, self._caller) if crd["spec"]["conversion"]["strategy"] == "Webhook" else None
+        by_webhook = crd["spec"]["conversion"]["strategy"] == "Webhook"
+        converter = WebhookConverter(crd, self._webhooks) if by_webhook else None
         resources = resources_of(crd, converter, lambda: name in self._terminating)
         wanted = [(each.group, each.version, each.plural) for each in resources]
         for place in self._served.get(name, ()):

@@ -38,7 +38,11 @@ def resources_of(
 def stored_resource(crd: JSONObject) -> Resource:
     """Return a resource of an established definition's objects as they are stored, without conversion, for deletes."""
     stored = next(each for each in crd["spec"]["versions"] if each.get("storage"))
-    return replace(_resource(crd, stored, None, lambda: True), to_storage=lambda obj: obj)
+    return replace(_resource(crd, stored, None, lambda: True), to_storage=_unchanged)
+
+
+def _unchanged(obj: JSONObject) -> JSONObject:
+    return obj
 
 
 def version_order(name: str) -> tuple[int, int, int, int, str]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from urllib.parse import parse_qs
 
 from kubewright._runtime.clock import Clock
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails
+from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers, body, parameters, patching
@@ -61,7 +62,10 @@ class ResourceEndpoints:
         if info.namespace and not registry.resource.namespaced and info.resource != "namespaces":
             raise not_served()
         call = _ResourceRequest(registry, request, info, user, self._clock)
-        response = await (call.subresource() if info.subresource else call.resource())
+        try:
+            response = await (call.subresource() if info.subresource else call.resource())
+        except APIError as error:
+            response = answers.failure(error)
         if registry.resource.deprecation_warning:
             call.warnings.append(registry.resource.deprecation_warning)
         answers.add_warnings(response, call.warnings)
@@ -197,8 +201,9 @@ class _ResourceRequest:
         if self._info.verb not in subresource.verbs:
             raise _not_allowed()
         if isinstance(subresource, Connection):
-            attributes = self._attributes("CONNECT")
-            await self._admit(attributes)
+            attributes = self._attributes("CONNECT", _connect_options(subresource, self._request))
+            if subresource.is_admitted:
+                await self._admit(attributes)
             return await subresource.connect(self._request, attributes)
         check_encoding(self._accept)
         if isinstance(subresource, Action):
@@ -374,6 +379,14 @@ def _answer_write(show: Representation, written: WriteResult, view: View | None 
     """Answer a write with the bytes that it stored, or with what a view of another kind shows of the object."""
     data = written.data if view is None or view.kind is None else encode_json(view.read(written.object))
     return answers.document(201 if written.created else 200, show.one(data), show.content_type)
+
+
+def _connect_options(subresource: Connection, request: Request) -> JSONObject | None:
+    """Return the options of a connection as admission sees them, such as PodExecOptions."""
+    if subresource.kind is None:
+        return None
+    kind = {"kind": subresource.kind.kind, "apiVersion": subresource.kind.api_version}
+    return kind | subresource.options(parse_qs(request.query))
 
 
 def _not_allowed() -> MethodNotAllowed:

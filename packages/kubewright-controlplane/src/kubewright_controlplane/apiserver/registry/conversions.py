@@ -7,7 +7,7 @@ webhook, and runs the step again with the answer. Steps may be repeated: they ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeAlias, TypeVar
@@ -59,7 +59,7 @@ class Conversions:
         return self._known.get(_key(obj, api_version))
 
     @contextmanager
-    def at_hand(self) -> Iterator[None]:
+    def at_hand(self) -> Generator[None]:
         """Let steps inside the block find these conversions. The block must not wait."""
         token = _current.set(self)
         try:

@@ -153,6 +153,12 @@ class Connection(Subresource):
     """Handles the whole request and returns the whole response: log, exec, proxy."""
 
     verbs: tuple[str, ...] = ("get",)
+    is_admitted: bool = True
+    """Admission sees the request, as operation CONNECT. It does not see a request that only reads, such as log."""
+
+    def options(self, query: Mapping[str, Sequence[str]]) -> JSONObject:
+        """Return the fields of the connection's options, for admission."""
+        return {}
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         raise NotImplementedError
