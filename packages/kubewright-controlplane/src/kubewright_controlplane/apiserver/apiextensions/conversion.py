@@ -54,8 +54,10 @@ def declared_converter(api_version: str, load_schema: LoadSchema) -> Convert:
 class WebhookConverter:
     """The strategy Webhook of one definition."""
 
-    def __init__(self, crd: JSONObject, clients: WebhookClients) -> None:
+    def __init__(self, crd: JSONObject, clients: WebhookClients, schemas: Mapping[str, LoadSchema]) -> None:
+        """`schemas` are those of the definition's versions, by apiVersion."""
         spec = crd["spec"]
+        self._schemas = schemas
         webhook = spec["conversion"]["webhook"]
         self._kind: str = spec["names"]["kind"]
         self._client_config: JSONObject = webhook["clientConfig"]
@@ -63,8 +65,15 @@ class WebhookConverter:
         self._clients = clients
         self._running: dict[bytes, asyncio.Task[list[JSONObject]]] = {}
 
-    def to(self, api_version: str, load_schema: LoadSchema) -> Convert:
+    def in_version(self, obj: JSONObject, api_version: str) -> tuple[JSONObject, Schema] | None:
+        """Return an object in another version, and its schema; None if the version does not exist any more."""
+        if api_version not in self._schemas:
+            return None
+        return self.to(api_version)(obj), self._schemas[api_version]()
+
+    def to(self, api_version: str) -> Convert:
         """Return the conversion of any version to this one, for steps that `settle` runs."""
+        load_schema = self._schemas[api_version]
 
         def to_version(source: JSONObject) -> JSONObject:
             obj = source

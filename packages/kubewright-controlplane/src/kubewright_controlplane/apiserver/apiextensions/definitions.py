@@ -20,7 +20,7 @@ from kubewright_controlplane.apiserver.apiextensions.naming import (
     is_established,
     set_terminating,
 )
-from kubewright_controlplane.apiserver.apiextensions.serving import resources_of, stored_resource
+from kubewright_controlplane.apiserver.apiextensions.serving import resources_of, schema_loaders, stored_resource
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
@@ -88,7 +88,7 @@ class Definitions:
     def _serve(self, crd: JSONObject) -> None:
         name = crd["metadata"]["name"]
         by_webhook = crd["spec"]["conversion"]["strategy"] == "Webhook"
-        converter = WebhookConverter(crd, self._webhooks) if by_webhook else None
+        converter = WebhookConverter(crd, self._webhooks, schema_loaders(crd)) if by_webhook else None
         resources = resources_of(crd, converter, lambda: name in self._terminating)
         wanted = [(each.group, each.version, each.plural) for each in resources]
         for place in self._served.get(name, ()):

@@ -70,8 +70,7 @@ def _resource(
     fields = tuple(each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ())
     to_storage = from_storage = None
     if converter is not None:
-        to_storage = converter.to(stored_as, _schema_loader(crd, storage_version(crd)))
-        from_storage = converter.to(api_version, load_schema)
+        to_storage, from_storage = converter.to(stored_as), converter.to(api_version)
     elif api_version != stored_as:
         to_storage = declared_converter(stored_as, _schema_loader(crd, storage_version(crd)))
         from_storage = declared_converter(api_version, load_schema)
@@ -132,6 +131,12 @@ def _selector_reader(path: str | None) -> Callable[[JSONObject], str]:
         return value if isinstance(value, str) else ""
 
     return read
+
+
+def schema_loaders(crd: JSONObject) -> dict[str, Callable[[], Schema]]:
+    """Return functions that compile the schemas of all versions, by apiVersion."""
+    group, versions = crd["spec"]["group"], crd["spec"]["versions"]
+    return {f"{group}/{each['name']}": _schema_loader(crd, each["name"]) for each in versions}
 
 
 def _schema_loader(crd: JSONObject, version: str) -> Callable[[], Schema]:

@@ -280,6 +280,13 @@ class Converter(Protocol):
         """Return the objects in another version, in order. Raises InternalError."""
         ...
 
+    def in_version(self, obj: JSONObject, api_version: str) -> tuple[JSONObject, Schema] | None:
+        """Return an object in another version, and its schema; None if the version does not exist any more.
+
+        For steps that `conversions.settle` runs.
+        """
+        ...
+
 
 @dataclass(frozen=True)
 class Printer:

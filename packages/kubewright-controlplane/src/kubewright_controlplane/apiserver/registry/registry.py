@@ -335,6 +335,7 @@ class Registry:
                 now=self.clock.now(),
                 schema=self.resource.schema,
                 ignored=self.resource.reset_fields(subresource),
+                in_version=self._in_version,
             )
         except BadRequest:  # an item of a list without its keys: validation reports it better
             new["metadata"].pop("managedFields", None)
@@ -353,7 +354,14 @@ class Registry:
             now=self.clock.now(),
             schema=self.resource.schema,
             ignored=self.resource.reset_fields(subresource),
+            in_version=self._in_version,
         )
+
+    @property
+    def _in_version(self) -> managedfields.InVersion | None:
+        """Converts an object for managers of other versions, where versions have different fields."""
+        converter = self.resource.converter
+        return converter.in_version if converter is not None else None
 
     def _attributes(
         self, operation: Operation, metadata: JSONObject, call: WriteCall, subresource: str = ""
