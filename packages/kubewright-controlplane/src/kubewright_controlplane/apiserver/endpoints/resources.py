@@ -6,11 +6,12 @@ Follows apiserver's pkg/endpoints/handlers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import parse_qs
 
 from kubewright._runtime.clock import Clock
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails
+from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, StatusDetails
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers, body, parameters, patching
@@ -21,6 +22,7 @@ from kubewright_controlplane.apiserver.endpoints.table import TableForm
 from kubewright_controlplane.apiserver.registry.conform import Nonconforming
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.listing import list_entries, parse_revision, reject_future
+from kubewright_controlplane.apiserver.registry.metadata import match_namespace, metadata_of
 from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Operation, View
 from kubewright_controlplane.apiserver.registry.objects import encode_json, from_stored, served
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
@@ -170,8 +172,10 @@ class _ResourceRequest:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
         page = list_entries(self._registry.store, self._resource, parameters.list_options(self._query, self._namespace))
+        options.in_collection = True
         for entry in page.entries:
-            await self._remove(entry.name, entry.namespace, options)
+            with suppress(NotFound):  # another delete came first
+                await self._remove(entry.name, entry.namespace, options)
         return answers.document(200, show.page(page), show.content_type)
 
     async def _remove(self, name: str, namespace: str, options: DeleteOptions) -> WriteResult:
@@ -214,6 +218,8 @@ class _ResourceRequest:
     async def _run_action(self, action: Action) -> Response:
         call = self._write_call("CreateOptions")
         obj = self._decode_body(call, action.kind)
+        if self._resource.namespaced:
+            match_namespace(self._resource, metadata_of(obj), self._namespace)
         attributes = self._attributes("CREATE", obj, call.options)
         await self._admit(attributes)
         assert attributes.object is not None
