@@ -26,11 +26,12 @@ from kubewright_controlplane.apiserver.registry.checks import named
 from kubewright_controlplane.apiserver.registry.conversions import convert
 from kubewright_controlplane.apiserver.registry.model import Convert
 from kubewright_controlplane.apiserver.webhooks.client import CallFailed, WebhookClients
+from kubewright_controlplane.apiserver.webhooks.validation import REVIEW_VERSIONS
 from kubewright_controlplane.schema.structural.default import copied
 from kubewright_controlplane.schema.structural.schema import Schema
 
 _GROUP: Final = "apiextensions.k8s.io"
-_KNOWN_REVIEWS: Final = ("v1", "v1beta1")
+
 _TIMEOUT: Final = 30
 _IDENTITY: Final = (("name", "name"), ("namespace", "namespace"), ("UID", "uid"))
 _FROM_WEBHOOK: Final = ("labels", "annotations")
@@ -61,7 +62,7 @@ class WebhookConverter:
         webhook = spec["conversion"]["webhook"]
         self._kind: str = spec["names"]["kind"]
         self._client_config: JSONObject = webhook["clientConfig"]
-        self._review_version = next(each for each in webhook["conversionReviewVersions"] if each in _KNOWN_REVIEWS)
+        self._review_version = next(each for each in webhook["conversionReviewVersions"] if each in REVIEW_VERSIONS)
         self._clients = clients
         self._running: dict[bytes, asyncio.Task[list[JSONObject]]] = {}
 

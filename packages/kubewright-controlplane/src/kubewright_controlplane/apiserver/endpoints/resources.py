@@ -6,12 +6,13 @@ Follows apiserver's pkg/endpoints/handlers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from urllib.parse import parse_qs
 
 from kubewright._runtime.clock import Clock
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails
+from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, StatusDetails
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers, body, parameters, patching
@@ -23,6 +24,7 @@ from kubewright_controlplane.apiserver.registry.conform import Nonconforming
 from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.listing import Page, list_entries, parse_revision, reject_future
+from kubewright_controlplane.apiserver.registry.metadata import match_namespace, metadata_of
 from kubewright_controlplane.apiserver.registry.model import (
     Action,
     Attributes,
@@ -184,8 +186,10 @@ class _ResourceRequest:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
         page = list_entries(self._registry.store, self._resource, parameters.list_options(self._query, self._namespace))
+        options.in_collection = True
         for entry in page.entries:
-            await self._remove(entry.name, entry.namespace, options)
+            with suppress(NotFound):  # another delete came first
+                await self._remove(entry.name, entry.namespace, options)
         return answers.document(200, await self._show_page(show, page), show.content_type)
 
     async def _remove(self, name: str, namespace: str, options: DeleteOptions) -> WriteResult:
@@ -226,6 +230,8 @@ class _ResourceRequest:
     async def _run_action(self, action: Action) -> Response:
         call = self._write_call("CreateOptions")
         obj = self._decode_body(call, action.kind)
+        if self._resource.namespaced:
+            match_namespace(self._resource, metadata_of(obj), self._namespace)
         attributes = self._attributes("CREATE", obj, call.options)
         await self._admit(attributes)
         assert attributes.object is not None

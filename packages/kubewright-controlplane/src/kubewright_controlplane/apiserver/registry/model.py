@@ -67,6 +67,8 @@ class Attributes:
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as the client sent them."""
     warnings: list[str] = field(default_factory=list[str])
     """Sent to the client as Warning headers."""
+    in_collection: bool = False
+    """One of many deletes of a deletecollection. Webhooks and policies see no name."""
 
 
 class Review(Protocol):

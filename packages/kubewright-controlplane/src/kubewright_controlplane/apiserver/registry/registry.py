@@ -227,6 +227,7 @@ class Registry:
         """Reset what an update cannot change. Returns the faults in the metadata. Raises Conflict."""
         resource, old = self.resource, target.old
         metadata, old_metadata = meta.metadata_of(new), old["metadata"]
+        meta.match_namespace(resource, metadata, old_metadata.get("namespace", ""))
         self._reject_stale(metadata, old_metadata)
         faults = meta.validate_update(metadata, old_metadata)
         meta.keep_from_old(metadata, old_metadata)
@@ -295,6 +296,7 @@ class Registry:
             dry_run=options.dry_run,
             options=options.raw,
             warnings=warnings,
+            in_collection=options.in_collection,
         )
         return Delete(self, target, attributes, options)
 

@@ -197,7 +197,7 @@ class Update:
         faults = self._faults + self._prepare(new)
         if faults:
             kind = self._fault_kind()
-            raise Invalid.of(kind.kind, kind.group, new["metadata"]["name"], faults)
+            raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", faults)
         registry.admission.validate(attributes)
         self._call.warnings.extend(registry.resource.strategy.warnings(new, self._target.old))
 

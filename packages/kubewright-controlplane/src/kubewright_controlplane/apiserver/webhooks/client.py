@@ -92,6 +92,9 @@ class WebhookClients:
             raise InvalidClientConfig(f"could not get REST client: {error}") from error
         if not 200 <= response.status <= 206:
             raise CallFailed(_status_text(response.status, answer))
+        if not answer:
+            content_type = response.headers.get("content-type") or "application/json"
+            raise CallFailed(f"0-length response with status code: {response.status} and content type: {content_type}")
         return answer
 
     async def close(self) -> None:

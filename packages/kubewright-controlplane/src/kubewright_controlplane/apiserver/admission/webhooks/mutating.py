@@ -14,9 +14,10 @@ from kubewright.machinery.patch import json_patch
 from kubewright_controlplane.apiserver.admission.matching import Candidate
 from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
-from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller, internal_error
+from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller
 from kubewright_controlplane.apiserver.admission.webhooks.configurations import Configurations, Webhook
 from kubewright_controlplane.apiserver.registry.conversions import settle
+from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.schema.structural.default import copied
 
