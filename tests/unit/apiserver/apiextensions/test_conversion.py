@@ -339,7 +339,7 @@ async def test_only_labels_and_annotations_of_an_answer_count(api: API, hook: Ho
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (lambda _: b"", "failed: couldn't get version/kind; json parse error"),
+        (lambda _: b"", "failed: 0-length response with status code: 200 and content type: application/json"),
         (lambda _: {"kind": "ConversionReview"}, "failed: no response provided"),
         (failing(uid="other"), 'failed: expected response.uid="'),
         (failing(result={"status": "Failure"}), "failed: response.result.status was 'Failure', not 'Success'"),
@@ -348,12 +348,12 @@ async def test_only_labels_and_annotations_of_an_answer_count(api: API, hook: Ho
         (failing(convertedObjects=[]), "returned 0 objects, expected 1"),
         (
             changing(apiVersion="example.com/v2"),
-            "returned invalid converted object at index 0: invalid groupVersion "
+            "returned invalid object at index 0: invalid groupVersion "
             "(expected example.com/v1, received example.com/v2)",
         ),
         (
             changing(kind="Guest"),
-            "returned invalid converted object at index 0: invalid kind (expected Host, received Guest)",
+            "returned invalid object at index 0: invalid kind (expected Host, received Guest)",
         ),
         (changing(metadata=None), "returned invalid metadata: missing metadata in converted object"),
         (changing(metadata={"name": "b"}), "returned invalid object: must have the same name: a != b"),

@@ -155,10 +155,10 @@ def _checked(index: int, given: JSONObject, found: Any, api_version: str) -> JSO
     document: JSONObject = found if is_object(found) else {}
     if (version := document.get("apiVersion") or "") != api_version:
         why = f"invalid groupVersion (expected {api_version}, received {version})"
-        raise _failed(source, f"returned invalid converted object at index {index}: {why}")
+        raise _failed(source, f"returned invalid object at index {index}: {why}")
     if (kind := document.get("kind") or "") != given.get("kind"):
         why = f"invalid kind (expected {given.get('kind')}, received {kind})"
-        raise _failed(source, f"returned invalid converted object at index {index}: {why}")
+        raise _failed(source, f"returned invalid object at index {index}: {why}")
     metadata = document.get("metadata")
     if not is_object(metadata):
         raise _failed(source, "returned invalid metadata: missing metadata in converted object")
