@@ -19,7 +19,7 @@ class Standing:
 
 
 class Blocked(Exception):
-    """The children cannot match the spec at present."""
+    """The children cannot match the spec now."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
