@@ -21,7 +21,7 @@ def command(output: str, namespace: str, kubeconfig: Path | None, context: str |
     """Show what the operator manages: the objects of each kind, which have not converged and why, and the manager's
     Pods.
 
-    An object has converged if the operator watches its namespace, can decode it and has reconciled its present
+    An object has converged if the operator watches its namespace, can decode it and has reconciled its current
     generation, and no condition of the object reports a problem. Exit status 1 if something has not converged.
 
     \b

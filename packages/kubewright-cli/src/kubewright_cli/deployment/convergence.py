@@ -1,6 +1,6 @@
 """Whether an object has converged, according to its own status.
 
-The checks, in this order: is the object being deleted; has its operator reconciled it at all, and at its present
+The checks, in this order: is the object being deleted; has its operator reconciled it at all, and at its current
 generation; do its conditions report a problem or work in progress. Conditions are those of kubebuilder's projects
 (Available, Progressing, Degraded) and of kstatus (Ready, Reconciling, Stalled). An object whose type has neither
 `status.observedGeneration` nor `status.conditions` counts as converged: it has no way to report a problem.

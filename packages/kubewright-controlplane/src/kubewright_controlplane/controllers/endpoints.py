@@ -28,7 +28,7 @@ from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR
 from kubewright_controlplane.controllers.services import (
-    BEHIND,
+    SELECTED_PODS,
     by_selector,
     hostname_of,
     is_managed,
@@ -139,7 +139,7 @@ def endpoints_controller() -> Controller[Service]:
     declare = controller(
         Service,
         name="endpoints-controller",
-        watches=[BEHIND, Watch.mapped(Endpoints, _of_same_name)],
+        watches=[SELECTED_PODS, Watch.mapped(Endpoints, _of_same_name)],
         writes=[Endpoints],
         indexers={SELECTOR: by_selector},
         reconcile_deleted=True,

@@ -22,7 +22,7 @@ from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR
 from kubewright_controlplane.controllers.services import (
-    BEHIND,
+    SELECTED_PODS,
     by_selector,
     hostname_of,
     is_managed,
@@ -127,7 +127,7 @@ def endpointslice_controller() -> Controller[Service]:
         Service,
         name="endpointslice-controller",
         owns=[EndpointSlice],
-        watches=[BEHIND],
+        watches=[SELECTED_PODS],
         indexers={SELECTOR: by_selector},
         workers=5,
     )

@@ -2,7 +2,7 @@
 
 A port is open while the Service has an endpoint that is a process. Nothing listens for simulated Pods. Connections are
 forwarded to ready endpoints in turn, or without any to endpoints that still serve while they terminate. Only TCP is
-forwarded. Other protocols, and ports that another program uses, are reported by an Event of the Service, and tried
+forwarded. Other protocols, and ports that another program uses, are reported by an Event on the Service, and tried
 again.
 
 Follows https://kubernetes.io/docs/reference/networking/virtual-ips/.

@@ -268,7 +268,7 @@ class ServerConnection(asyncio.Protocol):
 
     @property
     def _is_last(self) -> bool:
-        """Whether the connection closes after the present answer."""
+        """Whether the connection closes after the current answer."""
         return not self._queue and (self._finishing or (self._parser.last and not self._parser.partial))
 
     def _head(self, response: Response, own: str, framing: str) -> bytes:
