@@ -141,7 +141,7 @@ class Steps:
         return check
 
     async def page(self) -> str:
-        """What the node port serves."""
+        """Return what the node port serves."""
         try:
             return await asyncio.to_thread(page)
         except (OSError, HTTPException) as error:

@@ -66,7 +66,7 @@ def test_the_order_of_keys_in_a_crd_does_not_matter(tmp_path: Path) -> None:
 
 
 def backwards(value: Any) -> Any:
-    """`value` with the keys of its objects in the reverse order."""
+    """Return `value` with the keys of its objects in the reverse order."""
     if is_object(value):
         return {key: backwards(value[key]) for key in reversed(value)}
     return [backwards(each) for each in value] if is_array(value) else value

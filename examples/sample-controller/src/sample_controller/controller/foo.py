@@ -128,7 +128,7 @@ class FooController:
         """Run one sync and log its error. Raises SyncFailed."""
         try:
             await self.sync(request)
-        except Conflict as error:  # the cache was late; this is not an error
+        except Conflict as error:  # the cache lagged; this is not an error
             log.debug("Conflict found", namespace=request.namespace, foo=request.name, error=str(error))
             raise SyncFailed from error
         except Exception as error:

@@ -67,7 +67,7 @@ def _show(status: OperatorStatus) -> None:
 
 
 def _versions(kind: KindStatus) -> str:
-    """`installed, in v1 alone, without v2`"""
+    """Return for example `installed, in v1 alone, without v2`."""
     served = f"in {', '.join(kind.served)} alone" if kind.served else "in no version"
     return f"installed, {served}, without {', '.join(kind.absent)}"
 

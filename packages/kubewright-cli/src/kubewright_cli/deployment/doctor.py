@@ -205,7 +205,7 @@ async def _permissions(client: Client, manifests: Manifests) -> AsyncGenerator[F
 
 
 def _together(missing: list[Permission]) -> str:
-    """`get, list widgets.example.com; create events`"""
+    """Return for example `get, list widgets.example.com; create events`."""
     verbs: dict[Permission, list[str]] = {}
     for each in missing:
         verbs.setdefault(replace(each, verb="*"), []).append(each.verb)

@@ -97,7 +97,7 @@ def _required(schema: JSONObject) -> list[str]:
 
 
 def _unions(schema: JSONObject) -> Iterator[list[list[str]]]:
-    """Groups of alternatives, each a list of fields; the fields of one alternative must be set."""
+    """Yield groups of alternatives, each a list of fields; the fields of one alternative must be set."""
     properties: JSONObject = schema.get("properties") or {}
     wire = {escape(name) or name: name for name in properties}
     for rule in schema.get("x-kubernetes-validations") or ():

@@ -279,7 +279,7 @@ def _unknown(
 
 
 def _explained(fault: str) -> str:
-    """`Expected `int`, got `str` - at `$.replicas`` -> `tool.kubewright.replicas: expected int, got str`."""
+    """Return `tool.kubewright.replicas: expected int, got str` for "Expected `int`, got `str` - at `$.replicas`"."""
     what, _, where = fault.partition(" - at `$")
     text = what.replace("`", "")
     return f"{_TABLE}{where.rstrip('`')}: {text[0].lower()}{text[1:]}"

@@ -225,7 +225,7 @@ class ContainerRunner:
                 self._sandbox.warn("PortMoved", note)
 
     async def _simulate(self) -> int:
-        """One run of a simulated container."""
+        """Simulate one run of a container."""
         at = self._sandbox.clock.now()
         self._id = f"simulated://{secrets.token_hex(32)}"
         if not self._ends:

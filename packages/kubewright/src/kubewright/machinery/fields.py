@@ -1,4 +1,4 @@
-"""Faults of one field of an object, with the API server's messages.
+"""Errors about one field of an object, with the API server's messages.
 
 Follows k8s.io/apimachinery/pkg/util/validation/field.
 """
