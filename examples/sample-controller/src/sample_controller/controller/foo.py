@@ -16,7 +16,7 @@ from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.cache import Event, Informer
 from kubewright.controllers import QueueClosed, RateLimit, Request, WorkQueue, is_controlled_by
-from kubewright.manager._events import EventWriter
+from kubewright.manager import EventWriter
 
 from sample_controller.api.v1alpha1.foo import Foo
 from sample_controller.controller.deployment import deployment_for, deployment_of, differences
