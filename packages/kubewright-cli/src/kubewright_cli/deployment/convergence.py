@@ -56,7 +56,7 @@ def reason_not_converged(obj: Unstructured) -> str | None:
         if isinstance(stale, int) and stale < (meta.generation or 0) and kind in (*_GOOD, *_BAD):
             return f"condition {kind} is of generation {stale}, the object has generation {meta.generation}"
         if (kind in _GOOD and value != "True") or (kind in _BAD and value == "True"):
-            return _shown(condition)
+            return _condition_text(condition)
     return None
 
 
@@ -91,7 +91,7 @@ def _conditions(status: JSONObject) -> Iterator[JSONObject]:
     yield from (each for each in (found if is_array(found) else []) if is_object(each))
 
 
-def _shown(condition: JSONObject) -> str:
+def _condition_text(condition: JSONObject) -> str:
     reason, message = condition.get("reason") or "", condition.get("message") or ""
     details = ": ".join(each for each in (reason, message) if each)
     return f"{condition.get('type')} is {condition.get('status')}{details and f' ({details})'}"

@@ -59,7 +59,9 @@ class NodePorts:
             await asyncio.gather(*(each.abort() for each in self._forwarders.values()))
 
     async def reconcile(self, ctx: Context[Service] | DeletedContext[Service]) -> Result | None:
-        wanted: Mapping[NodePort, Sequence[Target]] = {} if isinstance(ctx, DeletedContext) else await self._wanted(ctx)
+        wanted: Mapping[NodePort, Sequence[Target]] = (
+            {} if isinstance(ctx, DeletedContext) else await self._desired_ports(ctx)
+        )
         for number in [port for port, holder in self._holders.items() if holder == ctx.request]:
             if NodePort(number, "TCP") not in wanted:
                 self._forwarders.pop(number).close()
@@ -95,7 +97,7 @@ class NodePorts:
         forwarder.set_targets(targets)
         return None
 
-    async def _wanted(self, ctx: Context[Service]) -> Mapping[NodePort, Sequence[Target]]:
+    async def _desired_ports(self, ctx: Context[Service]) -> Mapping[NodePort, Sequence[Target]]:
         """Return the node ports to open, and their targets."""
         ports = {
             NodePort(port.node_port, port.protocol or "TCP"): port

@@ -45,7 +45,7 @@ def set_controller_reference(owner: Object, child: Object) -> None:
     """
     if owner.metadata.namespace and owner.metadata.namespace != child.metadata.namespace:
         raise ConfigError(
-            f"{_described(owner)} cannot own {_described(child)}: an owner must be in the namespace of its child, "
+            f"{_name_of(owner)} cannot own {_name_of(child)}: an owner must be in the namespace of its child, "
             f"or cluster-scoped. Put the child into {owner.metadata.namespace!r}, or delete it in a finalizer"
         )
     reference = owner_reference(owner)
@@ -155,7 +155,7 @@ def _is_about_identity(error: Conflict | Invalid) -> bool:
 
 def _controlled_by_another(child: Object, current: OwnerReference, owner: OwnerReference) -> AlreadyOwnedError:
     return AlreadyOwnedError(
-        f'{_described(child)} is controlled by {current.kind} "{current.name}", so {owner.kind} "{owner.name}" cannot '
+        f'{_name_of(child)} is controlled by {current.kind} "{current.name}", so {owner.kind} "{owner.name}" cannot '
         f"control it as well. Give the child another name, or delete the other owner or its child",
         controller=current.name,
         controller_kind=current.kind,
@@ -165,15 +165,15 @@ def _controlled_by_another(child: Object, current: OwnerReference, owner: OwnerR
 
 def _not_controlled(child: Object, owner: OwnerReference) -> AlreadyOwnedError:
     return AlreadyOwnedError(
-        f'{_described(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it '
+        f'{_name_of(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it '
         "over. Give the child another name, delete the existing object, or adopt it with ctx.apply(child, adopt=True)"
     )
 
 
 def _changed(child: Object) -> Conflict:
-    return Conflict(f"{_described(child)} changed while it was applied; try again")
+    return Conflict(f"{_name_of(child)} changed while it was applied; try again")
 
 
-def _described(obj: Object) -> str:
+def _name_of(obj: Object) -> str:
     meta = obj.metadata
     return f'{obj.kind} "{meta.namespace}/{meta.name}"' if meta.namespace else f'{obj.kind} "{meta.name}"'
