@@ -108,7 +108,7 @@ def webhook(flags: tuple[str, ...]) -> None:
     raise ConfigError(
         "webhooks are not supported yet. Validate with markers and CEL rules in the types (m.XValidation), set "
         "defaults in the types, and use a ValidatingAdmissionPolicy for other kinds; versions are not converted. See "
-        "docs/concepts/webhooks.md"
+        'the page "Webhooks" of the documentation'
     )
 
 

@@ -28,7 +28,7 @@ _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def not_reconciled(obj: Unstructured, declared: Container[str]) -> str | None:
-    """Return why it is known that the operator has never reconciled the object; None if it has, or if nobody can know.
+    """Return the evidence that the operator has never reconciled the object; None if there is none.
 
     `declared` are the fields that the type's status has.
     """

@@ -1,7 +1,7 @@
 """Values for samples: an object that follows the rules of its schema, as far as they can be followed.
 
-Examples and defaults of the schema come first, then enums, formats, patterns and bounds. Of fields of which one must be
-set (`ExactlyOneOf`, `AtLeastOneOf`, `oneOf`, `anyOf`), the first is set. Other CEL rules are not followed.
+Examples and defaults of the schema come first, then enums, formats, patterns and bounds. If one of several fields must
+be set (`ExactlyOneOf`, `AtLeastOneOf`, `oneOf`, `anyOf`), the first one is set. Other CEL rules are not followed.
 """
 
 from __future__ import annotations

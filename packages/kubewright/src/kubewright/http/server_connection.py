@@ -135,7 +135,7 @@ class ServerConnection(asyncio.Protocol):
             self.ended.cancel()
 
     def abort(self) -> None:
-        """Close the connection at once, and cancel its handler."""
+        """Close the connection immediately, and cancel its handler."""
         self._transport.abort()
 
     # From the parser to the task.
@@ -175,7 +175,7 @@ class ServerConnection(asyncio.Protocol):
                 await self._answer(entry)
                 if self._parser.held is not None and not self._finishing:
                     self._resume()
-        except Exception:  # noqa: BLE001 - nobody awaits this task, and its client must not wait indefinitely
+        except Exception:  # noqa: BLE001 - nothing awaits this task, and its client must not wait indefinitely
             _log.exception("Connection failed", peer=self._peer.address)
             self._transport.abort()
         finally:

@@ -182,12 +182,12 @@ class _Apply:
         last = _named(self._last.fields, node)
         if not last - _named(self._wanted, node):
             return both
-        everybody = self._wanted
+        all_owned = self._wanted
         for _, entry in self.managers.others(self._owner):
-            everybody |= entry.fields
+            all_owned |= entry.fields
         here = _named(FieldSet(owned_fields(both, node)), node)
         without = removed(both, last.tree, node)
-        claimed = _named(FieldSet(owned_fields(without, node)), node) | _named(everybody, node)
+        claimed = _named(FieldSet(owned_fields(without, node)), node) | _named(all_owned, node)
         without = removed(both, (here - claimed).tree, node)
         gone = (here - _named(FieldSet(owned_fields(without, node)), node)) & last
         return removed(both, gone.tree, node)
