@@ -105,10 +105,11 @@ def test_missing_parts_are_reported_in_one_line(project: Path) -> None:
     assert done.stderr == "Error: nowhere is not an OCI image layout: it has no index.json\n"
 
 
-def test_an_unreachable_registry_is_not_reported_as_an_api_server(project: Path) -> None:
-    done = image(project, "build", "--base", "localhost:1/base:v1")
+def test_an_unreachable_registry_is_not_reported_as_an_api_server(project: Path, refusing_address: str) -> None:
+    done = image(project, "build", "--base", f"{refusing_address}/base:v1")
     assert done.returncode == 1
-    assert "Error: registry localhost:1: cannot connect to localhost:1: Connection refused; " in done.stderr
+    expected = f"Error: registry {refusing_address}: cannot connect to {refusing_address}: Connection refused; "
+    assert expected in done.stderr
     assert "kubeconfig" not in done.stderr
 
 
