@@ -185,7 +185,7 @@ async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout:
     crds = list(crds)
     doomed = await customs(client, crds)
     targets = [
-        PartialObjectMetadata.of(each.api)(metadata=ObjectMeta(name=each.name, namespace=each.namespace))
+        PartialObjectMetadata.of(each.api)(metadata=ObjectMeta(name=each.name, namespace=each.namespace or ""))
         for each in doomed
     ]
     try:
