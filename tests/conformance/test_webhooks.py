@@ -605,7 +605,8 @@ BAD_PATCHES: list[tuple[str, Object, int, str]] = [
         "other-type",
         {**patched(add("/data/x", "y")), "patchType": "Merge"},
         500,
-        'Internal error occurred: failed calling webhook "other-type.hooks.example.com": unsupported patch type "Merge"',
+        'Internal error occurred: failed calling webhook "other-type.hooks.example.com": '
+        'unsupported patch type "Merge"',
     ),
     (
         "no-list",
