@@ -42,10 +42,8 @@ REFUSED = (
     "APIService",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
-    "MutatingWebhookConfiguration",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration",
 )
 """Kinds whose objects would be stored without effect."""
 NODE_PORTS = range(30000, 32771)

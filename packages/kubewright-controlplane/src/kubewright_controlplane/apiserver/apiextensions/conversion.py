@@ -67,7 +67,7 @@ class WebhookConverter:
         self._running: dict[bytes, asyncio.Task[list[JSONObject]]] = {}
 
     def in_version(self, obj: JSONObject, api_version: str) -> tuple[JSONObject, Schema] | None:
-        """Return an object in another version, and its schema; None if the version does not exist any more."""
+        """Return an object in another version, and its schema; None if the version no longer exists."""
         if api_version not in self._schemas:
             return None
         return self.to(api_version)(obj), self._schemas[api_version]()
@@ -88,7 +88,7 @@ class WebhookConverter:
     async def convert(self, objects: Sequence[JSONObject], api_version: str) -> list[JSONObject]:
         """Ask the webhook for objects in another version, all with one call.
 
-        Callers that ask the same at the same time, such as watches of one event, share a call. A call goes on if one
+        Callers that ask the same at the same time, such as watches of one event, share a call. A call continues if one
         of them is cancelled, as in a real API server. Raises InternalError.
         """
         key = msgspec.json.encode((api_version, objects))

@@ -283,7 +283,7 @@ class Converter(Protocol):
         ...
 
     def in_version(self, obj: JSONObject, api_version: str) -> tuple[JSONObject, Schema] | None:
-        """Return an object in another version, and its schema; None if the version does not exist any more.
+        """Return an object in another version, and its schema; None if the version no longer exists.
 
         For steps that `conversions.settle` runs.
         """

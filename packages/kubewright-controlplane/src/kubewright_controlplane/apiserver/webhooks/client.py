@@ -26,7 +26,7 @@ import msgspec
 
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Request, Response
-from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady, ServiceResolver
 
@@ -86,7 +86,7 @@ class WebhookClients:
             async with asyncio.timeout(timeout):
                 response = await self._send(config, timeout, origin, request)
                 answer = await response.read()
-        except (ConnectionFailed, DeadlineExceeded, TimeoutError, ServiceNotReady) as error:
+        except (ConnectionFailed, TimeoutError, ServiceNotReady) as error:
             raise CallFailed(f'Post "{origin}{target}": {_why(error)}') from error
         except ConfigError as error:
             raise InvalidClientConfig(f"could not get REST client: {error}") from error
@@ -115,7 +115,7 @@ class WebhookClients:
         """Call a handler in this process, under the same limits as a connection."""
         async with self._turns.setdefault(host, asyncio.Semaphore(_MAX_CALLS)):
             try:
-                response = await handler(request)
+                response = await asyncio.ensure_future(handler(request))  # a stack of its own, as behind a connection
             except Exception as error:  # noqa: BLE001 -- a defect in a webhook is a failed call
                 raise ConnectionFailed(f"its handler failed: {error!r}") from None
             if not isinstance(response.body, bytes):
@@ -202,9 +202,7 @@ def _context(ca: str) -> ssl.SSLContext:
 def _why(error: Exception) -> str:
     """Return the reason of a failed call, as Go words it if a common one."""
     cause = error.__cause__
-    if isinstance(error, DeadlineExceeded) or (isinstance(error, TimeoutError) and cause is None):
-        return "context deadline exceeded"
-    if isinstance(cause, TimeoutError):
+    if isinstance(error, TimeoutError) or isinstance(cause, TimeoutError):  # DeadlineExceeded is a TimeoutError
         return "context deadline exceeded"
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"tls: failed to verify certificate: x509: {_certificate_fault(cause)}"
