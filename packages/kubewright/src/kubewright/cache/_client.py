@@ -51,8 +51,8 @@ class CachedClient(Client):
             clock=client.clock,
         )
         self.cache = cache
-        recorded = writer or RecordOwnWrites(RESTWriter(self.rest), cache)
-        self.writer = SkipUnchangedApplies(recorded, cache)
+        recorded = writer or RecordOwnWrites(RESTWriter(self.rest).write, cache).write
+        self.writer = SkipUnchangedApplies(recorded, cache).write
         self.uncached: Reader = Client(
             transport=client.rest.transport, user_agent=client.rest.user_agent, clock=client.clock
         )
@@ -62,10 +62,10 @@ class CachedClient(Client):
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
         """Return the object of that name, from the cache. Raises NotFound."""
-        self.endpoint(kind).item(name, namespace)  # raises ConfigError for a missing or superfluous namespace
+        self.endpoint(kind).check(name, namespace)  # raises ConfigError for a missing or superfluous namespace
         informer = await self.cache.ready(kind, namespace)
         key = ObjectKey(namespace or None, name)
-        if await self._caught_up(informer, key):
+        if copy_of(informer).own_writes.seen(key) or await self._caught_up(informer, key):
             return informer.get(key)
         return await super().get(kind, name, namespace=namespace)
 
@@ -103,8 +103,6 @@ class CachedClient(Client):
         """Wait until the cache shows the writes of this client to `key`, or to all keys. Returns whether it does."""
         copy = copy_of(informer)
         writes = copy.own_writes
-        if key is not None and writes.seen(key):
-            return True
         count = writes.count
         if any(write.overdue for write in writes.unseen(key, count)):
             return False

@@ -38,7 +38,7 @@ class RecordOwnWrites:
         self._writer = writer
         self._cache = cache
 
-    async def __call__(self, call: WriteCall[T], /) -> Answer[T]:
+    async def write(self, call: WriteCall[T], /) -> Answer[T]:
         answer = await self._writer(call)
         if call.dry_run:
             return answer
@@ -54,17 +54,14 @@ class RecordOwnWrites:
             self._written_through(call, answer)
         return answer
 
-    def _copies(self, kind: type[Object]) -> list[KindCopy[Any]]:
-        return [copy_of(each) for each in self._cache.informers_of(kind)]
-
     def _written(self, answer: Answer[T]) -> None:
-        meta = answer.object.metadata
+        meta = answer.decode().metadata
         version = int(meta.resource_version or 0)
         if not version:
             return
         key = ObjectKey(meta.namespace or None, meta.name)
         ends = meta.deletion_timestamp is not None and not meta.finalizers
-        for copy in self._copies(answer.kind):
+        for copy in map(copy_of, self._cache.informers_of(answer.kind)):
             if not copy.concerns(key, meta.labels):
                 continue
             if ends:
@@ -78,20 +75,20 @@ class RecordOwnWrites:
         if not meta.resource_version or meta.name != call.name:
             return
         key = ObjectKey(call.namespace, call.name)
-        for copy in self._copies(call.kind):
+        for copy in map(copy_of, self._cache.informers_of(call.kind)):
             if copy.store.get(key) is not None:
                 copy.own_writes.wrote(key, int(meta.resource_version))
 
     def _evicted(self, call: WriteCall[T]) -> None:
         """Record an eviction. Its answer has no uid, so the evicted Pod is taken from the cache."""
         key = ObjectKey(call.namespace, call.name)
-        for copy in self._copies(call.kind):
+        for copy in map(copy_of, self._cache.informers_of(call.kind)):
             entry = copy.store.get(key)
             if entry is not None:
                 copy.own_writes.deleted(key, entry.uid, 0)
 
     def _deleted(self, kind: type[Object], key: ObjectKey, deletion: Deletion) -> None:
-        for copy in self._copies(kind):
+        for copy in map(copy_of, self._cache.informers_of(kind)):
             if copy.concerns(key, deletion.metadata.labels or {}):
                 copy.own_writes.deleted(key, deletion.uid, deletion.version)
 
@@ -103,7 +100,7 @@ class SkipUnchangedApplies:
         self._writer = writer
         self._cache = cache
 
-    def __call__(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
+    def write(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
         if call.verb == "apply" and not call.dry_run:
             informer = self._cache.informer_or_none(call.kind)
             if informer is not None:
@@ -127,7 +124,7 @@ class SkipUnchangedApplies:
             return Answer(call.answer_kind, entry.data)
         answer = await self._writer(call)
         if copy.store.get(key) is not None or not copy.own_writes.seen(key):  # not yet deleted again
-            meta = answer.object.metadata
+            meta = answer.decode().metadata
             copy.applied.remember(key, applier, call.body, meta.uid, int(meta.resource_version or 0))
         return answer
 

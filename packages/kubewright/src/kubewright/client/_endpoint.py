@@ -62,6 +62,13 @@ class Endpoint:
             place = self._places[namespace] = self.collection(namespace)
         return place
 
+    def check(self, name: str, namespace: str | None) -> None:
+        """Raise ConfigError unless `item` has a path for this name and namespace."""
+        if not name:
+            raise ConfigError(f"{self.api.kind}: a name is required")
+        if namespace not in self._places:
+            self.place(namespace)
+
     def item(self, name: str, namespace: str | None, subresource: str | None = None) -> str:
         """Return the path of one object, or of a subresource of it."""
         if not name:

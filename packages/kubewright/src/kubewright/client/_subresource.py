@@ -43,16 +43,16 @@ class Subresource:
         answer = await self._writer(self._call("create", type(body), encode_object(body), JSON, dry_run))
         if msgspec.json.decode(answer.data, type=_Answer).kind == "Status":
             return None
-        return answer.object
+        return answer.decode()
 
     async def update(self, body: T, *, dry_run: bool = False) -> T:
         """Replace the subresource. Raises Conflict if the object has changed since `body` was read."""
         document = encode_object(body, update=True)
-        return (await self._writer(self._call("update", type(body), document, JSON, dry_run))).object
+        return (await self._writer(self._call("update", type(body), document, JSON, dry_run))).decode()
 
     async def patch(self, kind: type[T], patch: Patch, *, dry_run: bool = False) -> T:
         """Patch the subresource. Returns it as it is afterwards."""
-        return (await self._writer(self._call("patch", kind, patch.encode(), patch.content_type, dry_run))).object
+        return (await self._writer(self._call("patch", kind, patch.encode(), patch.content_type, dry_run))).decode()
 
     def _call(self, verb: Verb, kind: type[T], body: bytes, content_type: str, dry_run: bool) -> WriteCall[T]:
         target = self._target

@@ -109,9 +109,8 @@ class Answer(Generic[T]):
         """The document."""
         self._object: T | None = None
 
-    @property
-    def object(self) -> T:
-        """The object after the write. Writers share it with the caller and must not change it."""
+    def decode(self) -> T:
+        """Return the object after the write. Writers share it with the caller and must not change it."""
         if self._object is None:
             self._object = decode_object(self.kind, self.data)
         return self._object
@@ -121,7 +120,8 @@ class Writer(Protocol):
     """Executes writes: sends them, or acts before or after another writer sends them.
 
     Most writers are an `async def`. A writer that only inspects the call returns the awaitable of the next writer,
-    which saves a coroutine for each write.
+    which saves a coroutine for each write. Writers with state are bound methods (`RESTWriter(rest).write`), because
+    calling an object takes longer.
     """
 
     def __call__(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
@@ -135,7 +135,7 @@ class RESTWriter:
     def __init__(self, rest: RESTClient) -> None:
         self._rest = rest
 
-    async def __call__(self, call: WriteCall[T], /) -> Answer[T]:
+    async def write(self, call: WriteCall[T], /) -> Answer[T]:
         body = call.body
         if call.verb == "apply" and (call.uid or call.resource_version or call.create_only):
             body = _with_preconditions(call)

@@ -24,7 +24,7 @@ import logging
 import random
 from typing import Any, Final, Generic, TypeVar
 
-from kubewright._runtime.clock import Clock, SystemClock
+from kubewright._runtime.clock import Clock, SystemClock, time_source
 from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.cache._cache import Cache
 from kubewright.client._client import Client
@@ -47,7 +47,7 @@ from kubewright.controllers._outcome import (
 from kubewright.controllers._queue import QueueClosed, RequestState, WorkQueue
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._tracing import Tracing
-from kubewright.controllers._types import CURRENT, Attempt, EventRecorder, NoEvents, Request, Result
+from kubewright.controllers._types import CURRENT, Attempt, EventRecorder, NoEvents, Result
 from kubewright.controllers._writers import controller_client
 from kubewright.machinery.errors import AlreadyOwnedError, DecodeError, NotFound, TerminalError
 from kubewright.machinery.time import seconds
@@ -92,6 +92,7 @@ class ControlLoop(Generic[T]):
         self._events = events or NoEvents()
         self._observer = observer or ControllerObserver()
         self._clock: Clock = clock or SystemClock()
+        self._now = time_source(self._clock)
         self._log = get_logger(f"kubewright.controller.{controller.name}").bind(controller=controller.name)
         self._owns = frozenset(controller.owns)
         self._backoff = controller.retry.backoff
@@ -163,7 +164,7 @@ class ControlLoop(Generic[T]):
 
     async def _attempt(self, attempt: Attempt, state: RequestState) -> bool:
         """Run one reconcile, and log and count how it ended. Returns whether it is retried after the backoff."""
-        started = self._clock.monotonic()
+        started = self._now()
         outcome, retry = Outcome.SUCCESS, False
         error: BaseException | None = None
         try:
@@ -183,7 +184,7 @@ class ControlLoop(Generic[T]):
             state.succeeded()
         else:
             outcome, retry = self._handle(error, attempt, state)
-        duration = self._clock.monotonic() - started
+        duration = self._now() - started
         self._observer.reconciled(outcome, duration)
         if self._tracing is not None:
             self._tracing.ended(outcome, error)
@@ -203,8 +204,14 @@ class ControlLoop(Generic[T]):
             raise
 
     async def _reconcile(self, attempt: Attempt, state: RequestState) -> Result | None:
-        mine = self.controller
-        obj = await self._fetch(attempt.request)
+        mine, request = self.controller, attempt.request
+        obj: T | None
+        try:
+            obj = await self._client.get(mine.kind, request.name, namespace=request.namespace)
+        except NotFound:
+            obj = None
+        except DecodeError as error:
+            raise TerminalError(f"{error}; it will be reconciled once it is fixed") from error
         if (state.paused or (obj is not None and PAUSED in obj.metadata.annotations)) and self._is_paused(state, obj):
             return None
         if obj is None:
@@ -239,14 +246,6 @@ class ControlLoop(Generic[T]):
             log = self._log.bind(namespace=state.request.namespace, name=state.request.name)
             log.info("Object paused" if paused else "Object resumed")
         return paused
-
-    async def _fetch(self, request: Request) -> T | None:
-        try:
-            return await self._client.get(self.controller.kind, request.name, namespace=request.namespace)
-        except NotFound:
-            return None
-        except DecodeError as error:
-            raise TerminalError(f"{error}; it will be reconciled once it is fixed") from error
 
     async def _finalize(self, finalizer: Finalizer[T], obj: T, context: Context[T]) -> Result | None:
         result = await finalizer.function(context)

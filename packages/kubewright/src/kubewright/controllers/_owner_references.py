@@ -84,10 +84,10 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
     if owner is None:
         return await (_create_or_read(client, child) if create_only else client.apply(child))
     informer = client.cache.informer_or_none(type(child))
-    if informer is not None and informer.synced:
+    copy = copy_of(informer) if informer is not None else None
+    if copy is not None and copy.synced:
         meta = child.metadata
         key = ObjectKey(meta.namespace or None, meta.name)
-        copy = copy_of(informer)
         entry = copy.latest(key)
         try:
             if entry is None:
@@ -142,8 +142,10 @@ async def _create_or_read(client: CachedClient, child: T) -> T:
 
 
 def _controls(owner: OwnerReference, entry: Entry[T]) -> bool:
-    current = entry.controller
-    return current is not None and current.uid == owner.uid
+    for reference in entry.owners:
+        if reference.controller:
+            return reference.uid == owner.uid
+    return False
 
 
 def _is_about_identity(error: Conflict | Invalid) -> bool:
