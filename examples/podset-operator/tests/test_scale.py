@@ -13,7 +13,7 @@ from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
 from kubewright.client._transport import Transport
 from kubewright.controllers import is_controlled_by
-from kubewright.controllers._outcome import Outcome
+from kubewright.controllers._reconcile import Outcome
 from kubewright.http.message import Request
 from kubewright.testing import Faults, eventually
 

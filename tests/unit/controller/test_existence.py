@@ -1,7 +1,7 @@
 """The hot loop detector's memory of created objects."""
 
 from kubewright.apis.meta.v1 import ManagedFieldsEntry
-from kubewright.controllers._hotloop.existence import ROUNDS, Existence
+from kubewright.controllers._hotloop import ROUNDS, Existence
 from kubewright.testing import VirtualClock
 
 from .workshop import config_map

@@ -31,8 +31,7 @@ from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, EntryDecoder, ObjectKey
 from kubewright.client._client import Client
 from kubewright.client._lists import raw_pages
-from kubewright.client._rest import Query
-from kubewright.client._watch import Bookmark, RawEvent
+from kubewright.client._rest import Bookmark, Query, RawEvent
 from kubewright.machinery.errors import (
     APIError,
     BadRequest,

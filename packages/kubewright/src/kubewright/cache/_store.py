@@ -1,14 +1,26 @@
-"""The objects of one kind in memory, found by key, namespace, owner, labels and by the values of index functions."""
+"""The objects of one kind in memory, found by key, namespace, owner, labels and by the values of index functions.
+
+Store       the entries and their indexes
+Lister      reads from a store, without waiting and without requests
+Selection   selects entries by labels and fields
+OwnWrites   writes of this process that the store does not show yet
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeAlias, TypeVar
+import builtins
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import takewhile
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, ObjectKey
+from kubewright.client._lists import Fields, Labels, fields_text, label_selector
 from kubewright.machinery.errors import DecodeError
-from kubewright.machinery.selectors import Selector
+from kubewright.machinery.selectors import FieldSelector, Selector
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -211,3 +223,226 @@ def _ordered(entries: list[Entry[T]]) -> list[Entry[T]]:
 
 def _order(entry: Entry[Any]) -> tuple[str, str]:
     return entry.key.namespace or "", entry.key.name
+
+
+Namespaces: TypeAlias = str | Sequence[str] | None
+"""One namespace, or several; None means all."""
+
+EVERYWHERE: Final[tuple[str | None, ...]] = (None,)
+
+
+def each_of(namespaces: Namespaces) -> tuple[str | None, ...]:
+    """Return each namespace once; `EVERYWHERE` if none is named."""
+    if not namespaces:
+        return EVERYWHERE
+    return (namespaces,) if isinstance(namespaces, str) else tuple(dict.fromkeys(namespaces))
+
+
+_KNOWN: Final = frozenset({"metadata.name", "metadata.namespace"})
+
+
+class Selection:
+    """Selects objects by labels and fields."""
+
+    def __init__(self, labels: Labels, fields: Fields) -> None:
+        """Raises ValueError for text that is not a selector."""
+        self._labels = label_selector(labels)
+        self._fields = FieldSelector.parse(fields_text(fields)) if fields is not None else FieldSelector()
+        self.unknown = sorted({each.field for each in self._fields.requirements} - _KNOWN)
+        """The selected fields that an entry does not show without decoding."""
+
+    def has_labels(self, labels: Mapping[str, str]) -> bool:
+        """Return whether an object with these labels may be selected."""
+        return self._labels is None or self._labels.matches(labels)
+
+    def has(self, entry: Entry[Any]) -> bool:
+        """Return whether this object is certainly selected."""
+        name, namespace = entry.key.name, entry.key.namespace or ""
+        return (
+            self.has_labels(entry.labels)
+            and not self.unknown
+            and self._fields.matches({"metadata.name": name, "metadata.namespace": namespace})
+        )
+
+
+class Lister(Generic[T]):
+    """Finds objects by key, namespace, labels, owner and index. The caller may change what it returns.
+
+    Lists are sorted by namespace and name. They leave out objects that do not match their class; each is logged once.
+    """
+
+    def __init__(self, store: Store[T]) -> None:
+        self._store = store
+
+    def get(self, name: str, namespace: str | None = None) -> T | None:
+        """Return the object, or None. Raises DecodeError if it does not match its class."""
+        entry = self._store.get(ObjectKey(namespace, name))
+        return entry.decode() if entry is not None else None
+
+    def list(self, *, namespace: str | None = None, labels: Labels = None) -> builtins.list[T]:
+        """Return the objects of a namespace, or of all, with matching labels."""
+        return self._store.decode(self.entries(namespace=namespace, labels=labels))
+
+    def owned_by(self, uid: str) -> builtins.list[T]:
+        """Return the objects that have an owner reference to `uid`."""
+        return self._store.decode(self._store.owned_by(uid))
+
+    def by_index(self, name: str, value: str) -> builtins.list[T]:
+        """Return the objects that the index function `name` put under `value`. Raises KeyError for an unknown index."""
+        return self._store.decode(self._store.by_index(name, value))
+
+    def keys_by_index(self, name: str, value: str) -> builtins.list[ObjectKey]:
+        """Return the keys of the objects that `by_index` returns, without decoding them."""
+        return [entry.key for entry in self._store.by_index(name, value)]
+
+    def entry(self, key: ObjectKey) -> Entry[T] | None:
+        """Return the entry of an object: the data that is available without decoding."""
+        return self._store.get(key)
+
+    def entries(
+        self, *, namespace: str | None = None, labels: Labels = None, owner: str | None = None
+    ) -> builtins.list[Entry[T]]:
+        """Return the entries of a namespace, or of all, with matching labels, or an owner with the uid `owner`."""
+        selector = label_selector(labels)
+        if owner is None:
+            return self._store.select(namespace=namespace, labels=selector)
+        return [
+            entry
+            for entry in self._store.owned_by(owner)
+            if (namespace is None or entry.key.namespace == namespace)
+            and (selector is None or selector.matches(entry.labels))
+        ]
+
+    def entries_owned_by(self, uid: str) -> builtins.list[Entry[T]]:
+        """Return the entries of `owned_by`, without decoding them."""
+        return self._store.owned_by(uid)
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+
+class Write(msgspec.Struct, eq=False):
+    """The last write of one key. It wrote `document`, or deleted the object with `deleted_uid`."""
+
+    key: ObjectKey
+    number: int
+    """The number of earlier writes."""
+    version: int
+    """The resource version after the write. The answer to a delete may have none, or the previous version."""
+    document: bytes = b""
+    deleted_uid: str = ""
+    overdue: bool = False
+    """Whether a read timed out waiting for this write."""
+
+    def is_shown_by(self, held: Entry[Any] | None) -> bool:
+        """Return whether a cache at `version` or later with this entry shows the write."""
+        if not self.deleted_uid:
+            return held is not None and held.resource_version >= self.version
+        if held is None or held.uid != self.deleted_uid:
+            return True
+        return held.deleting and held.resource_version >= self.version
+
+
+class OwnWrites:
+    """The last write of each key, until the store shows it or shows that it is lost.
+
+    An event of the same or a later version shows a write. A write is lost if the store reaches a later version without
+    it: the server was restored from an older state, or another client undid the write while the watch was disconnected.
+    No event reports that.
+    """
+
+    def __init__(self, store: Store[Any], namespaces: Sequence[str | None], lost: Callable[[Write], None]) -> None:
+        """Track the writes to a store with a stream for each of `namespaces`. `lost` is called with each lost write."""
+        self._store = store
+        self._lost = lost
+        self._pending: dict[ObjectKey, Write] = {}
+        """The tracked writes, by number."""
+        self.pending: Callable[[ObjectKey], Write | None] = self._pending.get
+        """The last write of a key, if the store does not show it yet."""
+        self._due: dict[str | None, list[tuple[int, int, Write]]] = {each: [] for each in namespaces}
+        """Heaps ordered by version. Writes that the store has shown in the meantime are skipped."""
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        """The number of writes so far. A list that is requested now contains them, unless they are lost."""
+        return self._count
+
+    def wrote(self, key: ObjectKey, version: int, document: bytes = b"") -> None:
+        """Note that the object under `key` was written, and is `document` at this resource version.
+
+        Without a `document`, as for a write of `scale`, only the version is known.
+        """
+        self._note(Write(key, self._count, version, document))
+
+    def deleted(self, key: ObjectKey, uid: str, version: int) -> None:
+        """Note that the object with this uid was deleted. `version` is that of the answer, or 0."""
+        earlier = self._pending.get(key)
+        least = earlier.version if earlier is not None else 0
+        self._note(Write(key, self._count, max(version, least), deleted_uid=uid))
+
+    def seen(self, key: ObjectKey) -> bool:
+        """Return whether the store has seen the last write of `key`."""
+        return key not in self._pending
+
+    def unseen(self, key: ObjectKey | None, count: int) -> Iterator[Write]:
+        """Yield the writes among the first `count` that the store has not seen, of `key` or of all keys."""
+        if key is None:
+            return takewhile(lambda write: write.number < count, self._pending.values())
+        write = self._pending.get(key)
+        return iter(() if write is None or write.number >= count else (write,))
+
+    def happened(self, key: ObjectKey, version: int) -> None:
+        """Note that the store contains an event of `key` with this version."""
+        write = self._pending.get(key)
+        if write is None or version < write.version:
+            return
+        if not write.deleted_uid or write.is_shown_by(self._store.get(key)):
+            del self._pending[key]
+
+    def reached(self, namespace: str | None, version: int) -> None:
+        """Note that the store contains all changes up to `version`, of one namespace or of all."""
+        due = self._due[namespace]
+        while due and due[0][0] <= version:
+            write = heappop(due)[2]
+            if self._pending.get(write.key) is write and self._is_decided(write):
+                del self._pending[write.key]
+
+    def listed(self, namespace: str | None, count: int, entries: Mapping[ObjectKey, Entry[Any]]) -> None:
+        """Note that `entries` replace the content of the store. They were requested after `count` writes.
+
+        If the store reports a change for a lost write, the write is not reported separately.
+        """
+        decided = [
+            write
+            for write in self._pending.values()
+            if write.number < count and (namespace is None or write.key.namespace == namespace)
+        ]
+        for write in decided:
+            del self._pending[write.key]
+            held = entries.get(write.key)
+            if not write.is_shown_by(held) and held is self._store.get(write.key):
+                self._lost(write)
+        self._due[namespace] = [each for each in self._due[namespace] if each[1] >= count]
+        heapify(self._due[namespace])
+
+    def _note(self, write: Write) -> None:
+        self._count += 1
+        self._pending.pop(write.key, None)
+        if self._store.version_of(write.key.namespace) >= write.version:
+            if self._is_decided(write):
+                return
+        else:
+            namespace = write.key.namespace
+            heappush(self._due[namespace if namespace in self._due else None], (write.version, write.number, write))
+        self._pending[write.key] = write
+
+    def _is_decided(self, write: Write) -> bool:
+        """Return whether the store, which has all changes up to the write's version, shows the fate of the write.
+
+        The event of a deletion may have a later version, so only a list shows that a deletion is lost.
+        """
+        shown = write.is_shown_by(self._store.get(write.key))
+        if not shown and not write.deleted_uid:
+            self._lost(write)
+        return shown or not write.deleted_uid

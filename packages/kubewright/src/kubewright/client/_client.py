@@ -27,20 +27,28 @@ import msgspec
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.client._config import Config
 from kubewright.client._dynamic import decode_object, encode_object
-from kubewright.client._endpoint import Endpoint
 from kubewright.client._lists import Fields, Labels, ObjectList, raw_page, raw_pages, selection
 from kubewright.client._logs import lines_of, log_query
 from kubewright.client._patch import Patch
-from kubewright.client._rest import ANY, JSON, LogOnce, Query, RESTClient, WarningHandler
-from kubewright.client._subresource import Subresource
+from kubewright.client._rest import (
+    ANY,
+    JSON,
+    Bookmark,
+    Endpoint,
+    LogOnce,
+    Query,
+    RESTClient,
+    WarningHandler,
+    WatchEvent,
+)
 from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.client._wait import until_gone, until_met
-from kubewright.client._watch import Bookmark, WatchEvent
 from kubewright.client._write import (
     APPLY,
     FieldValidation,
     Propagation,
     RESTWriter,
+    Subresource,
     Verb,
     WriteCall,
     WriteOptions,

@@ -21,9 +21,8 @@ from types import TracebackType
 from typing import Final
 
 from kubewright._runtime.clock import Clock, SystemClock, Timer, time_source
-from kubewright.controllers._outcome import QueueObserver
+from kubewright.controllers._reconcile import MAX_CAUSES, Cause, QueueObserver, Request
 from kubewright.controllers._retry import Backoff, Bucket, RateLimit, Retry
-from kubewright.controllers._types import MAX_CAUSES, Cause, Request
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
 

@@ -20,17 +20,16 @@ from typing import Final, TypeVar
 import msgspec
 
 from kubewright.cache._cache import Cache
-from kubewright.cache._client import CachedClient
+from kubewright.cache._client import CachedClient, RecordOwnWrites
 from kubewright.cache._entry import ObjectKey
-from kubewright.cache._writers import RecordOwnWrites
 from kubewright.client._client import Client
 from kubewright.client._rest import RESTClient
 from kubewright.client._write import Answer, RESTWriter, Verb, WriteCall, Writer, deletions_of
 from kubewright.controllers._fuse import Fuse
 from kubewright.controllers._hotloop import FrequentObject, HotLoops
 from kubewright.controllers._rbac import Undeclared
+from kubewright.controllers._reconcile import CURRENT
 from kubewright.controllers._tracing import Tracing
-from kubewright.controllers._types import CURRENT
 from kubewright.machinery.errors import KubewrightError
 from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import Object
