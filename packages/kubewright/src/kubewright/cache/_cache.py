@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
+from kubewright.cache._copy import KindCopy
 from kubewright.cache._entry import Entry, ObjectKey
-from kubewright.cache._informer import Informer, KindCopy, copy_of, wait_readable
+from kubewright.cache._informer import Informer, copy_of, wait_readable
 from kubewright.cache._store import EVERYWHERE, IndexFunction, Namespaces, Selection, each_of
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata, Unstructured

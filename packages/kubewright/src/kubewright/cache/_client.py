@@ -21,8 +21,9 @@ import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Cache
+from kubewright.cache._copy import KindCopy
 from kubewright.cache._entry import ObjectKey
-from kubewright.cache._informer import Informer, KindCopy, copy_of
+from kubewright.cache._informer import Informer, copy_of
 from kubewright.client._client import Client
 from kubewright.client._lists import Fields, Labels, ObjectList, Reader
 from kubewright.client._write import Answer, Deletion, RESTWriter, Verb, WriteCall, Writer, deletions_of

@@ -3,18 +3,13 @@
 Store       the entries and their indexes
 Lister      reads from a store, without waiting and without requests
 Selection   selects entries by labels and fields
-OwnWrites   writes of this process that the store does not show yet
 """
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
-from itertools import takewhile
 from typing import Any, Final, Generic, TypeAlias, TypeVar
-
-import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, ObjectKey
@@ -319,130 +314,3 @@ class Lister(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._store)
-
-
-class Write(msgspec.Struct, eq=False):
-    """The last write of one key. It wrote `document`, or deleted the object with `deleted_uid`."""
-
-    key: ObjectKey
-    number: int
-    """The number of earlier writes."""
-    version: int
-    """The resource version after the write. The answer to a delete may have none, or the previous version."""
-    document: bytes = b""
-    deleted_uid: str = ""
-    overdue: bool = False
-    """Whether a read timed out waiting for this write."""
-
-    def is_shown_by(self, held: Entry[Any] | None) -> bool:
-        """Return whether a cache at `version` or later with this entry shows the write."""
-        if not self.deleted_uid:
-            return held is not None and held.resource_version >= self.version
-        if held is None or held.uid != self.deleted_uid:
-            return True
-        return held.deleting and held.resource_version >= self.version
-
-
-class OwnWrites:
-    """The last write of each key, until the store shows it or shows that it is lost.
-
-    An event of the same or a later version shows a write. A write is lost if the store reaches a later version without
-    it: the server was restored from an older state, or another client undid the write while the watch was disconnected.
-    No event reports that.
-    """
-
-    def __init__(self, store: Store[Any], namespaces: Sequence[str | None], lost: Callable[[Write], None]) -> None:
-        """Track the writes to a store with a stream for each of `namespaces`. `lost` is called with each lost write."""
-        self._store = store
-        self._lost = lost
-        self._pending: dict[ObjectKey, Write] = {}
-        """The tracked writes, by number."""
-        self.pending: Callable[[ObjectKey], Write | None] = self._pending.get
-        """The last write of a key, if the store does not show it yet."""
-        self._due: dict[str | None, list[tuple[int, int, Write]]] = {each: [] for each in namespaces}
-        """Heaps ordered by version. Writes that the store has shown in the meantime are skipped."""
-        self._count = 0
-
-    @property
-    def count(self) -> int:
-        """The number of writes so far. A list that is requested now contains them, unless they are lost."""
-        return self._count
-
-    def wrote(self, key: ObjectKey, version: int, document: bytes = b"") -> None:
-        """Note that the object under `key` was written, and is `document` at this resource version.
-
-        Without a `document`, as for a write of `scale`, only the version is known.
-        """
-        self._note(Write(key, self._count, version, document))
-
-    def deleted(self, key: ObjectKey, uid: str, version: int) -> None:
-        """Note that the object with this uid was deleted. `version` is that of the answer, or 0."""
-        earlier = self._pending.get(key)
-        least = earlier.version if earlier is not None else 0
-        self._note(Write(key, self._count, max(version, least), deleted_uid=uid))
-
-    def seen(self, key: ObjectKey) -> bool:
-        """Return whether the store has seen the last write of `key`."""
-        return key not in self._pending
-
-    def unseen(self, key: ObjectKey | None, count: int) -> Iterator[Write]:
-        """Yield the writes among the first `count` that the store has not seen, of `key` or of all keys."""
-        if key is None:
-            return takewhile(lambda write: write.number < count, self._pending.values())
-        write = self._pending.get(key)
-        return iter(() if write is None or write.number >= count else (write,))
-
-    def happened(self, key: ObjectKey, version: int) -> None:
-        """Note that the store contains an event of `key` with this version."""
-        write = self._pending.get(key)
-        if write is None or version < write.version:
-            return
-        if not write.deleted_uid or write.is_shown_by(self._store.get(key)):
-            del self._pending[key]
-
-    def reached(self, namespace: str | None, version: int) -> None:
-        """Note that the store contains all changes up to `version`, of one namespace or of all."""
-        due = self._due[namespace]
-        while due and due[0][0] <= version:
-            write = heappop(due)[2]
-            if self._pending.get(write.key) is write and self._is_decided(write):
-                del self._pending[write.key]
-
-    def listed(self, namespace: str | None, count: int, entries: Mapping[ObjectKey, Entry[Any]]) -> None:
-        """Note that `entries` replace the content of the store. They were requested after `count` writes.
-
-        If the store reports a change for a lost write, the write is not reported separately.
-        """
-        decided = [
-            write
-            for write in self._pending.values()
-            if write.number < count and (namespace is None or write.key.namespace == namespace)
-        ]
-        for write in decided:
-            del self._pending[write.key]
-            held = entries.get(write.key)
-            if not write.is_shown_by(held) and held is self._store.get(write.key):
-                self._lost(write)
-        self._due[namespace] = [each for each in self._due[namespace] if each[1] >= count]
-        heapify(self._due[namespace])
-
-    def _note(self, write: Write) -> None:
-        self._count += 1
-        self._pending.pop(write.key, None)
-        if self._store.version_of(write.key.namespace) >= write.version:
-            if self._is_decided(write):
-                return
-        else:
-            namespace = write.key.namespace
-            heappush(self._due[namespace if namespace in self._due else None], (write.version, write.number, write))
-        self._pending[write.key] = write
-
-    def _is_decided(self, write: Write) -> bool:
-        """Return whether the store, which has all changes up to the write's version, shows the fate of the write.
-
-        The event of a deletion may have a later version, so only a list shows that a deletion is lost.
-        """
-        shown = write.is_shown_by(self._store.get(write.key))
-        if not shown and not write.deleted_uid:
-            self._lost(write)
-        return shown or not write.deleted_uid
