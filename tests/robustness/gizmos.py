@@ -12,7 +12,7 @@ from kubewright import Client, Config, Manager, NotFound, ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import MergePatch
 from kubewright.controllers import Controller
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 from robustness.faults import Gate, Line, between
 
 OBJECTS = 20
@@ -140,7 +140,7 @@ async def operated(
     async with (
         cluster.service_account(rules, namespace=namespace) as account,
         between(account) as (far, line, gate),
-        running(operator(far, controllers)),
+        operator(far, controllers),
     ):
         yield line, gate
 

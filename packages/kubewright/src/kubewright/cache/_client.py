@@ -8,8 +8,8 @@ Guarantees
     A get or list returns nothing older than the last write of this client.
     An apply that would change nothing is not sent, if the cache can tell.
 Not guaranteed
-    Reads that see the writes of other clients and processes, or writes of subresources whose answer has no resource
-    version, such as `binding`.
+    Reads that see the writes of other clients and processes. After a Pod's `binding`, whose answer has no version, a
+    read waits for any change of the Pod.
 """
 
 from __future__ import annotations
@@ -130,9 +130,10 @@ class RecordOwnWrites:
     """Records every write in the cache, so that reads wait until the cache shows it.
 
     Guarantees
-        It records writes of objects and of their subresources, deletes, and evictions.
+        It records writes of objects and of their subresources, deletes, evictions, and bindings.
     Not guaranteed
-        To record a subresource whose answer has no resource version, such as a Pod's `binding`.
+        That a read waits for the event of a binding, if another client changes the Pod at the same time: the answer has
+        no version, so any later version of the Pod counts.
     """
 
     def __init__(self, writer: Writer, cache: Cache) -> None:
@@ -140,6 +141,8 @@ class RecordOwnWrites:
         self._cache = cache
 
     async def write(self, call: WriteCall[T], /) -> Answer[T]:
+        if call.verb == "create" and call.is_binding and not call.dry_run:
+            return await self._bind(call)
         answer = await self._writer(call)
         if call.dry_run:
             return answer
@@ -179,6 +182,18 @@ class RecordOwnWrites:
         for copy in map(copy_of, self._cache.informers_of(call.kind)):
             if copy.store.get(key) is not None:
                 copy.own_writes.wrote(key, int(meta.resource_version))
+
+    async def _bind(self, call: WriteCall[T]) -> Answer[T]:
+        key = ObjectKey(call.namespace, call.name)
+        before = [
+            (copy.own_writes, copy.own_writes.latest_version(key))
+            for copy in map(copy_of, self._cache.informers_of(call.kind))
+        ]
+        answer = await self._writer(call)
+        for writes, version in before:
+            if version:
+                writes.changed(key, version)
+        return answer
 
     def _evicted(self, call: WriteCall[T]) -> None:
         """Record an eviction. Its answer has no uid, so the evicted Pod is taken from the cache."""

@@ -36,7 +36,7 @@ from kubewright.controllers._controller import Controller, EventHandler, enqueue
 from kubewright.controllers._finalizer import Finalizer, add_finalizer, remove_finalizer
 from kubewright.controllers._fuse import ALLOW_DELETES, DeleteFuse, DeletesStopped, Fuse
 from kubewright.controllers._hotloop import HotLoop, HotLoops
-from kubewright.controllers._queue import QueueClosed, RequestState, WorkQueue
+from kubewright.controllers._queue import ControllerQueue, QueueClosed, RequestState
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._reconcile import (
     CURRENT,
@@ -114,9 +114,8 @@ class ControlLoop(Generic[T]):
         self._client = controller_client(
             client, cache, undeclared=undeclared, loops=loops, fuse=self._fuse, tracing=tracing
         )
-        self.queue = WorkQueue(
-            backoff=self._backoff,
-            rate_limit=controller.retry.rate_limit,
+        self.queue = ControllerQueue(
+            controller.retry,
             debounce=controller.debounce,
             key_rate_limit=controller.key_rate_limit,
             clock=self._clock,
@@ -399,7 +398,7 @@ class Listener(Generic[T]):
         self,
         controller: Controller[T],
         cache: Cache,
-        queue: WorkQueue,
+        queue: ControllerQueue,
         *,
         observer: ControllerObserver,
         tracing: Tracing | None,
@@ -415,14 +414,14 @@ class Listener(Generic[T]):
 
     def start(self) -> None:
         """Listen to the informers of all kinds that the controller names."""
-        mine = self._controller
-        own = self._cache.informer(mine.kind)
-        self._listen(own, enqueue_object if mine.predicate is None else self._own_events)
-        for kind in mine.owns:
-            self._listen(self._cache.informer(kind), enqueue_owner(mine.kind))
-        for watch in mine.watches:
-            self._listen(self._cache.informer(watch.kind), watch.handler(own.lister))
-        for kind in mine.cached:
+        controller = self._controller
+        informer = self._cache.informer(controller.kind)
+        self._listen(informer, enqueue_object if controller.predicate is None else self._own_events)
+        for kind in controller.owns:
+            self._listen(self._cache.informer(kind), enqueue_owner(controller.kind))
+        for watch in controller.watches:
+            self._listen(self._cache.informer(watch.kind), watch.handler(informer.lister))
+        for kind in controller.cached:
             self._cache.informer(kind)
 
     def subscribe(self, clock: Clock) -> None:
@@ -448,7 +447,7 @@ class Listener(Generic[T]):
                     if self._tracing is not None:
                         self._tracing.requested(request)
                     cause = (kind, event.type, event.key, version)
-                    self._queue.add_event(request, cause=cause, initial=event.initial)
+                    self._queue.add_caused(request, cause, initial=event.initial)
             except Exception:  # noqa: BLE001 - code of the user; other events must not suffer
                 self._log.exception("Event not handled", event=event.type, object=str(event.key))
 
