@@ -49,7 +49,7 @@ def called(api: APIResource, name: str, namespace: str | None = None) -> str:
 
 async def delete(client: Client, target: Object) -> Change:
     """Delete an object and its dependents. The outcome is `deleting` if the object still exists then."""
-    shown = _shown(target)
+    shown = _name_of(target)
     try:
         await client.delete(target)
     except NotFound:
