@@ -83,7 +83,7 @@ class RequestState:
         """Whether the delete fuse stopped its last reconcile."""
 
     def is_wanted(self) -> bool:
-        """Whether it was requested since a worker took it the last time."""
+        """Return whether it was requested since a worker took it the last time."""
         return self.due < _NEVER or self.event_due < _NEVER
 
     def take_causes(self) -> Sequence[Cause]:
