@@ -1,6 +1,6 @@
 """Runs controllers as one process: life cycle, leader election, health, metrics, Events."""
 
-from kubewright.manager._certificates import Certificate, SelfSigned
+from kubewright.manager._certificates import Certificate, CertificateProvider, SelfSigned, ServerCertificate
 from kubewright.manager._events import EventWriter
 from kubewright.manager._leader import LeaderElection
 from kubewright.manager._logs import configure as configure_logs
@@ -9,6 +9,7 @@ from kubewright.manager._options import ManagerOptions
 
 __all__ = [
     "Certificate",
+    "CertificateProvider",
     "EventWriter",
     "LeaderElection",
     "Lifespan",
@@ -16,5 +17,6 @@ __all__ = [
     "ManagerOptions",
     "Runnable",
     "SelfSigned",
+    "ServerCertificate",
     "configure_logs",
 ]

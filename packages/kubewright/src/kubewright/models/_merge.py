@@ -45,12 +45,16 @@ def _not_sent(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def _same(was: Any, now: Any) -> bool:
-    return was is now or encode(was) == encode(now)
+    if was is now:
+        return True
+    if was is msgspec.UNSET or now is msgspec.UNSET:
+        return False
+    return encode(was) == encode(now)
 
 
 def _changed_value(document: Any, was: Any, now: Any) -> Any:
-    if isinstance(now, Struct) and type(was) is type(now) and is_object(document):
-        return changed(document, was, now)
+    if isinstance(now, Struct) and type(was) is type(now) and (document is None or is_object(document)):
+        return changed(document or {}, was, now)
     if is_object(document) and is_object(was) and is_object(now):
         return _changed_map(document, was, now)
     if is_array(document) and is_array(was) and is_array(now) and len(document) == len(was):
