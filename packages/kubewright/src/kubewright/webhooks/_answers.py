@@ -36,7 +36,7 @@ def context_of(
 ) -> BaseAdmissionContext:
     """Return the context of one call. Raises BadRequest if the request is not about the webhook's kind."""
     if isinstance(webhook, (Defaulter, Validator)):
-        kind = cast("type[Object]", webhook.kind)
+        kind: type[Object] = cast("Any", webhook).kind
         _check_kind(kind, request.kind)
         watched = isinstance(webhook, Defaulter)
         return AdmissionContext(kind, request, client=client, logger=logger, resource=resource, watched=watched)

@@ -13,7 +13,6 @@ Follows the idea of Cluster API's conversion-data annotation, which stores the w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubewright.machinery.json import JSONArray, JSONObject, equal, is_array, is_object
@@ -40,7 +39,7 @@ def _difference(was: Any, seen: Any) -> JSONObject | None:
     if is_object(was) and is_object(seen):
         return {"fields": _of_fields(was, seen)}
     if is_array(was) and is_array(seen):
-        if key := _key_of([*was, *seen], was, seen):
+        if key := _key_of(was, seen):
             return _of_items(was, seen, key)
         if len(was) == len(seen):
             return {"pairs": _of_pairs(was, seen)}
@@ -114,7 +113,7 @@ def _with_pairs(pairs: JSONArray, value: JSONArray) -> JSONArray:
 
 def _with_items(record: JSONObject, value: JSONArray) -> JSONArray:
     key = record.get("key", "")
-    if _key_of(value, value) != key and value:
+    if not _identifies(key, value):
         return value
     items = _by(value, key)
     unchanged_order = [*items] == record.get("seen")
@@ -132,16 +131,24 @@ def _with_items(record: JSONObject, value: JSONArray) -> JSONArray:
     return list((ordered | items).values())
 
 
-def _key_of(items: Sequence[Any], *lists: Sequence[Any]) -> str:
-    """Return the field that identifies the items of each list; "" if there is none."""
-    return next((key for key in _KEYS if items and _identifies(key, items, lists)), "")
+def _key_of(was: JSONArray, seen: JSONArray) -> str:
+    """Return the field that identifies the items of both lists; "" if there is none.
+
+    If both lists have items that the other lacks, the round trip has changed the field.
+    """
+    for key in _KEYS:
+        if _identifies(key, was) and _identifies(key, seen):
+            before, after = set(_by(was, key)), set(_by(seen, key))
+            if before <= after or after <= before:
+                return key
+    return ""
 
 
-def _identifies(key: str, items: Sequence[Any], lists: Sequence[Sequence[Any]]) -> bool:
+def _identifies(key: str, items: JSONArray) -> bool:
     if not all(is_object(each) and each.get(key).__class__ in (str, int) for each in items):
         return False
-    return all(len({each[key] for each in some}) == len(some) for some in lists)
+    return len({each[key] for each in items}) == len(items)
 
 
-def _by(items: Sequence[Mapping[str, Any]], key: str) -> dict[Any, Any]:
+def _by(items: JSONArray, key: str) -> dict[Any, Any]:
     return {each[key]: each for each in items}
