@@ -7,6 +7,7 @@ import logging
 import ssl
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 import trustme
@@ -287,6 +288,18 @@ async def test_an_incomplete_request_times_out(serve: Serve) -> None:
 async def test_an_idle_connection_is_closed(serve: Serve) -> None:
     server = await serve(echo, Limits(idle_timeout=0.5))
     said = await talk(server.port, b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert said.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_connections_over_the_limit_are_closed(serve: Serve) -> None:
+    server = await serve(echo, Limits(connections=1, idle_timeout=0.5))
+    _, first = await asyncio.open_connection("127.0.0.1", server.port)
+    await asyncio.sleep(0.01)
+    with suppress(ConnectionResetError):
+        assert await talk(server.port, b"GET / HTTP/1.1\r\n" + HOST + b"\r\n") == b""
+    first.close()
+    await first.wait_closed()
+    said = await talk(server.port, last(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"))
     assert said.startswith(b"HTTP/1.1 200 ")
 
 

@@ -250,9 +250,7 @@ def test_without_lossless_nothing_is_stored() -> None:
 def test_more_than_an_annotation_holds_is_an_error() -> None:
     start = hub()
     start.spec.tags = ["x" * 1000] * 300
-    with pytest.raises(
-        ConversionError, match=r"version v1beta1 lacks \d+ bytes of version v1, more than an"
-    ):
+    with pytest.raises(ConversionError, match=r"version v1beta1 lacks \d+ bytes of version v1, more than an"):
         conversion().convert(start, V1Beta1)
 
 

@@ -22,6 +22,7 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.manager import Certificate, ServerCertificate
+from kubewright.manager._program import run_program
 from kubewright.webhooks import AdmissionContext, Webhook, validator
 from kubewright_controlplane.apiserver.server import APIServer
 
@@ -141,7 +142,9 @@ async def test_files_that_cannot_be_read_are_named_with_their_flags(api: API) ->
 async def test_a_port_that_is_in_use_is_named_with_its_flag(api: API) -> None:
     async with api.manager(allow) as manager:
         port = manager.webhook_port
-        with pytest.raises(ConfigError, match=rf"webhook_port {port} \(--webhook-port\): 127\.0\.0\.1:{port} is in use"):
+        with pytest.raises(
+            ConfigError, match=rf"webhook_port {port} \(--webhook-port\): 127\.0\.0\.1:{port} is in use"
+        ):
             await api.manager(allow, webhook_port=port).run()
 
 
@@ -176,9 +179,7 @@ async def test_a_provider_of_certificates_is_open_while_the_manager_runs(api: AP
             yield ServerCertificate(context, b"PEM")
             self.open = False
 
-        def provide(
-            self, client: Client, webhooks: Any
-        ) -> AbstractAsyncContextManager[ServerCertificate]:
+        def provide(self, client: Client, webhooks: Any) -> AbstractAsyncContextManager[ServerCertificate]:
             assert webhooks == (allow,)
             return self._provided(client)
 
@@ -245,7 +246,8 @@ async def test_a_review_that_runs_at_the_stop_finishes(api: API) -> None:
         review = asyncio.create_task(api.review(manager.webhook_port))
         await started.wait()
         manager.stop()
-        await asyncio.sleep(1)
+        while manager.webhook_port:  # until the server closes
+            await asyncio.sleep(0.01)
         release.set()
         assert (await review)["allowed"]
 
@@ -308,6 +310,22 @@ async def test_a_copy_of_a_manager_has_its_webhooks(api: API) -> None:
         assert (await api.review(copy.webhook_port))["allowed"]
 
 
+def test_the_flags_are_those_of_kubebuilder(api: API, capsys: pytest.CaptureFixture[str]) -> None:
+    manager = api.manager(allow, webhook_port=None, webhook_certificate=None)
+    off = ["--health-probe-bind-address=0", "--metrics-bind-address=nowhere"]
+    files = ["--webhook-cert-path=/certs", "--webhook-cert-name=a.crt", "--webhook-cert-key=a.key"]
+    with pytest.raises(SystemExit):
+        run_program(manager, [*off, *files])
+    assert manager.options.webhook_port == 9443
+    assert manager.options.webhook_certificate == Certificate(Path("/certs/a.crt"), Path("/certs/a.key"))
+    with pytest.raises(SystemExit):
+        run_program(manager, [*off, "--webhook-port=-1"])
+    assert manager.options.webhook_port == -1
+    with pytest.raises(SystemExit):
+        run_program(manager, ["--help"])
+    assert "--webhook-port PORT" in capsys.readouterr().out
+
+
 async def test_metrics_have_controller_runtimes_names(api: API) -> None:
     async with api.manager(allow, conversion(), metrics_address="127.0.0.1:0") as manager:
         await api.review(manager.webhook_port)
@@ -322,6 +340,8 @@ async def test_metrics_have_controller_runtimes_names(api: API) -> None:
         "controller_runtime_webhook_panics_total 0.0",
         "controller_runtime_conversion_webhook_panics_total 0.0",
     ):
-        assert line in text or line.replace(f'code="200",{path}', f'{path},code="200"') in text or (
-            line.replace(f'le="+Inf",{path}', f'{path},le="+Inf"') in text
+        assert (
+            line in text
+            or line.replace(f'code="200",{path}', f'{path},code="200"') in text
+            or (line.replace(f'le="+Inf",{path}', f'{path},le="+Inf"') in text)
         ), line

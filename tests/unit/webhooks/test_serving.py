@@ -7,9 +7,17 @@ import json
 import logging
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import format_trace_id
 
+from kubewright import Forbidden
+from kubewright.http.message import Request
+from kubewright.manager._metrics import Metrics
 from kubewright.webhooks import AdmissionContext, validator
-from kubewright.webhooks._serving import MAX_REVIEW
+from kubewright.webhooks._serving import MAX_REVIEW, Surroundings, WebhookHandler
+from kubewright.webhooks._tracing import WebhookTracing
 
 from .served import Served, WebServer, asked, webserver
 
@@ -141,6 +149,38 @@ async def test_a_review_waits_until_the_manager_has_started() -> None:
 async def test_a_review_that_waits_for_the_start_times_out() -> None:
     response = await Served(look, opened=False).review(asked(webserver()))
     assert response["status"]["message"] == "the webhook vwebserver-v1.kb.io was still starting within 10 s"
+
+
+async def test_a_review_is_a_span_of_the_api_servers_trace() -> None:
+    spans, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+
+    @validator(WebServer)
+    def deny(ctx: AdmissionContext[WebServer]) -> None:
+        with provider.get_tracer("test").start_as_current_span("own"):
+            raise Forbidden("no")
+
+    surroundings = Surroundings()
+    surroundings.open.set()
+    handler = WebhookHandler([deny], surroundings, observer=Metrics("test").webhook, tracing=WebhookTracing(provider))
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    headers = {"content-type": "application/json", "traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+    await handler.handle(Request("POST", deny.path, headers, review_of(asked(webserver()))))
+    own, review = spans.get_finished_spans()
+    assert review.name == "vwebserver-v1.kb.io"
+    assert review.context is not None
+    assert format_trace_id(review.context.trace_id) == trace
+    assert review.attributes == {
+        "kubewright.webhook": "vwebserver-v1.kb.io",
+        "kubewright.operation": "CREATE",
+        "kubewright.kind": "WebServer",
+        "kubewright.object": "web",
+        "k8s.namespace.name": "shop",
+        "kubewright.allowed": False,
+        "kubewright.reason": "Forbidden",
+    }
+    assert own.parent is not None
+    assert own.parent.span_id == review.context.span_id
 
 
 async def test_requests_are_counted_by_path_and_status() -> None:
