@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.manager import Certificate, ServerCertificate
 from kubewright.manager._program import run_program
+from kubewright.testing import eventually
 from kubewright.webhooks import AdmissionContext, Webhook, validator
 from kubewright_controlplane.apiserver.server import APIServer
 
@@ -104,9 +105,11 @@ async def readiness(manager: Manager, check: str = "") -> tuple[int, str]:
     return found
 
 
-async def until_served(manager: Manager) -> None:
-    while not manager.webhook_port:
-        await asyncio.sleep(0.01)
+async def until(condition: Callable[[], bool]) -> None:
+    async def check() -> None:
+        assert condition()
+
+    await eventually(check)
 
 
 async def test_reviews_are_served_over_https(api: API) -> None:
@@ -201,7 +204,7 @@ async def test_conversions_are_served_and_ready_before_the_caches_are_complete(a
     api.held.clear()
     manager = api.manager(conversion(), controllers=[look])
     running = asyncio.create_task(manager.run())
-    await until_served(manager)
+    await until(lambda: bool(manager.webhook_port))
     request = {"uid": "1", "desiredAPIVersion": "shop.example.com/v1", "objects": []}
     body = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": request}
     status, answer = await api.post(manager.webhook_port, "/convert", body)
@@ -217,7 +220,7 @@ async def test_a_manager_with_reviews_only_is_ready_when_the_caches_are_complete
     api.held.clear()
     manager = api.manager(allow, controllers=[look])
     running = asyncio.create_task(manager.run())
-    await until_served(manager)
+    await until(lambda: bool(manager.webhook_port))
     assert (await readiness(manager))[0] == 500
     review = asyncio.create_task(api.review(manager.webhook_port))
     api.held.set()
@@ -246,8 +249,7 @@ async def test_a_review_that_runs_at_the_stop_finishes(api: API) -> None:
         review = asyncio.create_task(api.review(manager.webhook_port))
         await started.wait()
         manager.stop()
-        while manager.webhook_port:  # until the server closes
-            await asyncio.sleep(0.01)
+        await until(lambda: not manager.webhook_port)
         release.set()
         assert (await review)["allowed"]
 
