@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -289,6 +290,17 @@ async def test_an_idle_connection_is_closed(serve: Serve) -> None:
     server = await serve(echo, Limits(idle_timeout=0.5))
     said = await talk(server.port, b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
     assert said.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_any_port_on_all_interfaces_is_one_port() -> None:
+    server = Server(echo, host="", port=0)
+    await server.start()
+    try:
+        for host in ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",):
+            _, writer = await asyncio.open_connection(host, server.port)
+            writer.close()
+    finally:
+        await server.close()
 
 
 async def test_connections_over_the_limit_are_closed(serve: Serve) -> None:

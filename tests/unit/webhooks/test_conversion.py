@@ -143,7 +143,7 @@ async def test_a_function_that_returns_another_version_is_a_mistake() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b'{"kind": "AdmissionReview"}', b'{"request":{"objects":' + b"[" * 99_999]
 )
-async def test_a_body_that_is_no_review_is_a_bad_request(body: bytes) -> None:
+async def test_a_body_without_a_review_is_a_bad_request(body: bytes) -> None:
     assert (await Served(conversion()).post(body)).status == 400
 
 

@@ -148,8 +148,8 @@ def test_two_webhooks_of_one_kind_need_different_names_and_paths() -> None:
     Manager(webhooks=[first, validator(WebServer, name="vother-v1.kb.io", path="/other")(check)])
 
 
-def test_a_function_that_is_not_decorated_is_no_webhook() -> None:
-    with pytest.raises(ConfigError, match="check is no webhook; decorate it with"):
+def test_a_function_that_is_not_decorated_is_refused() -> None:
+    with pytest.raises(ConfigError, match="check is not a webhook; decorate it with"):
         Manager(webhooks=[check])  # type: ignore[list-item] # the mistake
 
 

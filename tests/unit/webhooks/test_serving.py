@@ -48,7 +48,7 @@ async def test_v1beta1_reviews_are_answered_as_v1beta1() -> None:
         (b'{"request": {"object": ' + b"[" * 100_000, "nested too deeply"),
     ],
 )
-async def test_a_body_that_is_no_review_is_a_bad_request(body: bytes, expected: str) -> None:
+async def test_a_body_without_a_review_is_a_bad_request(body: bytes, expected: str) -> None:
     answer = await Served(look).post(body)
     assert answer.status == 400
     assert expected in str(answer.body)

@@ -131,7 +131,7 @@ async def test_a_connect_is_reviewed_with_its_options() -> None:
     assert response["status"]["message"] == "no shells in web"
 
 
-async def test_a_result_that_is_no_list_of_errors_is_reported_as_a_mistake() -> None:
+async def test_a_result_that_is_not_a_list_of_errors_is_reported_as_a_mistake() -> None:
     @validator(WebServer)  # type: ignore[arg-type] # the mistake
     def wrong(ctx: AdmissionContext[WebServer]) -> str:
         return "replicas must be odd"

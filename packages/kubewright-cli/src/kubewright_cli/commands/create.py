@@ -99,15 +99,15 @@ def api(
 @command.command("webhook", context_settings={"ignore_unknown_options": True}, add_help_option=False, hidden=True)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def webhook(flags: tuple[str, ...]) -> None:
-    """Webhooks are not supported yet: say what takes their place.
+    """The scaffold of webhooks is not available yet: say how to write them.
 
     \b
     Example:
       kubewright create webhook
     """
     raise ConfigError(
-        "webhooks are not supported yet. Validate with markers and CEL rules in the types (m.XValidation), set "
-        "defaults in the types, and use a ValidatingAdmissionPolicy for other kinds; versions are not converted. See "
+        "there is no scaffold of webhooks yet. Write them as functions, and give them to the Manager: see "
+        "docs/webhooks.md. Often markers, CEL rules (m.XValidation) and defaults in the types are enough: see "
         "docs/concepts/webhooks.md"
     )
 

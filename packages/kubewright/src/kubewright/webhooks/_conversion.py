@@ -11,7 +11,7 @@
 Guarantees
     Any version converts to any other, through the hub.
     An object keeps its metadata. If a function returns an object with metadata of its own, the object gets the labels
-    and annotations of that metadata, and no more: an API server ignores everything else.
+    and annotations of that metadata, and nothing else: an API server ignores the rest.
     With `lossless`, what a version cannot hold is stored in the annotation `<group>/conversion-data`, and restored when
     the object comes back, unless a client has changed the field in the other version.
 Not guaranteed
@@ -249,8 +249,8 @@ def _take_over(made: ObjectMeta, metadata: JSONObject) -> None:
 
 
 def _read_kept(text: object) -> JSONObject:
-    """Return what earlier conversions kept, by version. Anybody may write the annotation: what is no record is dropped,
-    because an object that cannot be converted could not even be deleted.
+    """Return what earlier conversions kept, by version. Any client may write the annotation. A text that is not JSON is
+    dropped, because an object that cannot be converted could not even be deleted.
     """
     if not isinstance(text, str) or not text:
         return {}

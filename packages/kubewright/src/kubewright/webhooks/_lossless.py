@@ -28,7 +28,7 @@ def difference(was: JSONObject, seen: JSONObject) -> JSONObject | None:
 
 
 def restore(record: object, value: JSONObject) -> JSONObject:
-    """Return `value` with what `record` restores. Parts of a record that are no record are ignored."""
+    """Return `value` with what `record` restores. Parts of a record that `difference` does not write are ignored."""
     found = _restored(record, value)
     return found if is_object(found) else value
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kubewright.models._resource import Object
 
 FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
-"""What the API server does if a webhook does not answer: fail the request, or go on without the webhook."""
+"""What the API server does if a webhook does not answer: fail the request, or continue without the webhook."""
 
 MatchPolicy: TypeAlias = Literal["Equivalent", "Exact"]
 """Whether requests for other versions of the kind match too. Their objects are converted to the webhook's version."""

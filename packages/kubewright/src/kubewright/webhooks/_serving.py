@@ -165,7 +165,7 @@ def _check(request: Request, limit: int) -> None:
 
 @lru_cache(maxsize=64)
 def _seconds(query: str, default: float) -> float:
-    """Return the `timeout` of a query, at most what an API server waits. Raises BadRequest if it is no duration."""
+    """Return the `timeout` of a query, at most what an API server waits. Raises BadRequest if it is not a duration."""
     text = next((value for key, _, value in (each.partition("=") for each in query.split("&")) if key == "timeout"), "")
     if not text:
         return default

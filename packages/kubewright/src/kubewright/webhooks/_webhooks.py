@@ -18,7 +18,7 @@ def check_webhooks(webhooks: Sequence[object]) -> None:
     for each in webhooks:
         if not isinstance(each, (AdmissionWebhook, Conversion)):
             name = getattr(each, "__qualname__", repr(each))
-            raise ConfigError(f"webhooks: {name} is no webhook; decorate it with @defaulter or @validator")
+            raise ConfigError(f"webhooks: {name} is not a webhook; decorate it with @defaulter or @validator")
     admission = [each for each in webhooks if isinstance(each, AdmissionWebhook)]
     advice = "give one of them another one: @validator(..., name=..., path=...)"
     if name := _repeated(each.name for each in admission):
