@@ -58,7 +58,7 @@ def api(
 ) -> None:
     """Add a kind, or another version of a kind: types, a controller and a test.
 
-    The types of another version are a copy of the first one's. Versions are not converted: both need the same fields.
+    The types of another version start as a copy. Versions are not converted, so all versions need the same fields.
 
     \b
     Examples:
@@ -99,16 +99,15 @@ def api(
 @command.command("webhook", context_settings={"ignore_unknown_options": True}, add_help_option=False, hidden=True)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def webhook(flags: tuple[str, ...]) -> None:
-    """The scaffold of webhooks is not available yet: say how to write them.
+    """Fail, and say how to write webhooks: there is no scaffold of them yet.
 
     \b
     Example:
       kubewright create webhook
     """
     raise ConfigError(
-        "there is no scaffold of webhooks yet. Write them as functions, and give them to the Manager: see "
-        "docs/webhooks.md. Often markers, CEL rules (m.XValidation) and defaults in the types are enough: see "
-        "docs/concepts/webhooks.md"
+        "there is no scaffold of webhooks yet. Write them as functions, and give them to the Manager. Often markers, CEL "
+        'rules (m.XValidation) and defaults in the types are enough. See the page "Webhooks" of the documentation'
     )
 
 

@@ -87,7 +87,7 @@ def server_context(
 
 
 class _Files:
-    """The TLS context for the present content of the files."""
+    """The TLS context for the current content of the files."""
 
     def __init__(self, certificate: Certificate, on_read: Callable[[], None], purpose: Purpose) -> None:
         self._certificate = certificate
