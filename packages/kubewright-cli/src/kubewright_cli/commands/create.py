@@ -106,8 +106,8 @@ def webhook(flags: tuple[str, ...]) -> None:
       kubewright create webhook
     """
     raise ConfigError(
-        "there is no scaffold of webhooks yet. Write them as functions, and give them to the Manager. Often markers, CEL "
-        'rules (m.XValidation) and defaults in the types are enough. See the page "Webhooks" of the documentation'
+        "there is no scaffold of webhooks yet. Write them as functions, and give them to the Manager. Often markers, "
+        'CEL rules (m.XValidation) and defaults in the types are enough. See the page "Webhooks" of the documentation'
     )
 
 

@@ -64,15 +64,15 @@ class WebhookObserver(Protocol):
     """Is notified of the requests to one path. It is called for every request, so it counts and returns."""
 
     def started(self) -> None:
-        """A request came."""
+        """Count a request that came."""
         ...
 
     def ended(self, code: int, seconds: float) -> None:
-        """The request was answered with that HTTP status."""
+        """Count a request that was answered with that HTTP status."""
         ...
 
     def panicked(self) -> None:
-        """The function of a webhook raised an unexpected exception."""
+        """Count an unexpected exception of a webhook's function."""
         ...
 
 

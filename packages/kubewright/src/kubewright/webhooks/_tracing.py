@@ -46,7 +46,7 @@ class WebhookTracing:
 
     @contextmanager
     def review(self, webhook: str, request: AdmissionRequest, headers: Mapping[str, str]) -> Generator[ReviewSpan]:
-        """The span of one review. `headers` name the span that it belongs to, if the API server traces."""
+        """Trace one review. `headers` name the span that it belongs to, if the API server traces."""
         within = self._propagator.extract(headers)
         attributes = {
             "kubewright.webhook": webhook,
