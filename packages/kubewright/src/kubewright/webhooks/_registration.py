@@ -128,8 +128,15 @@ class Registration:
         self._check_listed("operations", self.operations, get_args(Operation))
         for argument, values in (("groups", self.groups), ("versions", self.versions), ("resources", self.resources)):
             _check_list(self._where, argument, values)
+        for argument, values in (
+            ("groups", self.groups),
+            ("versions", self.versions),
+            ("resources", [each for each in self.resources if "/" not in each]),
+        ):
             if "*" in values and len(values) > 1:
                 self._fail(argument, list(values), '"*" includes all others; leave the others out')
+        if "*/*" in self.resources and len(self.resources) > 1:
+            self._fail("resources", list(self.resources), '"*/*" includes all others; leave the others out')
         for each in self.resources:
             if not each or each.startswith("/") or each.endswith("/") or each != each.lower():
                 self._fail("resources", each, 'write a plural in lower case, like "pods", "pods/exec", "*" or "*/*"')
