@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,22 @@ def test_the_reconciled_kind_may_be_read_and_its_status_written() -> None:
         {"apiGroups": ["example.com"], "resources": ["shops"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": ["example.com"], "resources": ["shops/status"], "verbs": ["get", "patch", "update"]},
     ]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"owns": [Shop]},
+        {"writes": [Shop]},
+        {"cached": [Shop]},
+        {"watches": [Watch.mapped(Shop, lambda changed, deployments: ())]},
+    ],
+    ids=lambda declared: next(iter(declared)),
+)
+def test_the_status_of_a_kind_that_is_only_read_or_applied_needs_no_permission(declared: dict[str, Any]) -> None:
+    made = controller(Deployment, **declared)(reconcile)
+    assert "shops" in (granted := [name for rule in rules_of(*made.rbac_rules()) for name in rule["resources"]])
+    assert "shops/status" not in granted
 
 
 def test_a_kind_without_a_status_needs_no_permissions_for_it() -> None:

@@ -1,5 +1,6 @@
 """Runs controllers as one process: lifecycle, leader election, health, metrics, Events."""
 
+from kubewright._runtime.log import get_logger
 from kubewright.manager._certificates import Certificate, CertificateProvider, SelfSigned, ServerCertificate
 from kubewright.manager._events import EventWriter
 from kubewright.manager._leader import LeaderElection
@@ -19,4 +20,5 @@ __all__ = [
     "SelfSigned",
     "ServerCertificate",
     "configure_logs",
+    "get_logger",
 ]

@@ -10,7 +10,6 @@ check_round_trips        whether conversions lose nothing, with generated object
 VirtualClock             a clock that a test moves
 Clock, SystemClock       for clocks of your own: a subclass of SystemClock can be ahead of time
 VirtualTimeLoop          an event loop whose time jumps, for tests without sockets
-running                  the same as `async with manager:`
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from kubewright.testing._faults import Faults as Faults
     from kubewright.testing._faults import failure as failure
     from kubewright.testing._faults import killed_after_each_write as killed_after_each_write
-    from kubewright.testing._operator import running as running
     from kubewright.testing._reviews import Review as Review
     from kubewright.testing._reviews import review as review
     from kubewright.testing._round_trips import check_round_trips as check_round_trips
@@ -48,7 +46,6 @@ _HOMES: Final = {
     "gone": "._waiting",
     "killed_after_each_write": "._faults",
     "review": "._reviews",
-    "running": "._operator",
 }
 """Imported on demand, because pytest loads this package in every run."""
 
@@ -66,7 +63,6 @@ __all__ = [
     "gone",
     "killed_after_each_write",
     "review",
-    "running",
 ]
 
 

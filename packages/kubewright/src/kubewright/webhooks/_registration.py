@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, get_args
 
-from kubewright.machinery.errors import ConfigError, did_you_mean
+from kubewright.machinery._suggestions import did_you_mean
+from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.names import qualified_name
 from kubewright.machinery.selectors import Selector
 from kubewright.machinery.time import Seconds, seconds
