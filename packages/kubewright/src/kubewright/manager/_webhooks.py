@@ -27,7 +27,7 @@ from kubewright.manager._options import ManagerOptions
 from kubewright.manager._serving import BIND_HOST
 from kubewright.webhooks._client import webhook_client
 from kubewright.webhooks._declaration import AdmissionWebhook
-from kubewright.webhooks._serving import Surroundings, WebhookHandler
+from kubewright.webhooks._serving import WebhookHandler, WebhookRuntime
 
 _CONNECTIONS: Final = 4096
 """Far more than the requests that an API server handles at a time, each with a connection of its own."""
@@ -43,7 +43,7 @@ class WebhookServer:
         """The certificates, in PEM, by which clients recognize it; empty if others distribute them."""
         self._options = options
         self._metrics = metrics
-        self._surroundings = Surroundings()
+        self._runtime = WebhookRuntime()
         self._server: Server | None = None
         self._log = get_logger("kubewright.manager.webhooks")
 
@@ -65,9 +65,9 @@ class WebhookServer:
         def client_of(webhook: AdmissionWebhook, report: Callable[[str], None]) -> CachedClient:
             return webhook_client(client, cache, webhook.rbac_rules(), report)
 
-        self._surroundings.client_of = client_of
-        self._surroundings.resource = resource
-        self._surroundings.open.set()
+        self._runtime.client_of = client_of
+        self._runtime.resource = resource
+        self._runtime.open.set()
         try:
             yield
         finally:
@@ -95,7 +95,7 @@ class WebhookServer:
             from kubewright.webhooks._tracing import WebhookTracing
 
             tracing = WebhookTracing(options.tracer_provider)
-        handler = WebhookHandler(options.webhooks, self._surroundings, observer=self._metrics.webhook, tracing=tracing)
+        handler = WebhookHandler(options.webhooks, self._runtime, observer=self._metrics.webhook, tracing=tracing)
         self._server = Server(
             handler.handle,
             host=os.environ.get(BIND_HOST, ""),
@@ -113,5 +113,5 @@ class WebhookServer:
     async def _stop(self) -> None:
         self.port = 0
         if self._server is not None:
-            started = self._surroundings.open.is_set()  # otherwise reviews wait for what will not happen
+            started = self._runtime.open.is_set()  # otherwise reviews wait for what will not happen
             await self._server.close(self._options.graceful_timeout if started else 0.0)
