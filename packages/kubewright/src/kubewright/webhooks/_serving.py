@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kubewright._runtime.clock import monotonic
 from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.cache._client import CachedClient
-from kubewright.controllers._outcome import traceback_of, unwrapped
+from kubewright.controllers._reconcile import traceback_of, unwrapped
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import (
     APIError,
