@@ -3,6 +3,7 @@
 settings    Settings: `[tool.kubewright]`, checked       program     facts from the program
 manifests   render, Manifests: the documents             rbac, workload, metrics: the documents of each folder
 samples     a first object of each kind                  versions    fields that only some versions of a kind have
+crd_changes, schema_changes: changes of CRDs that break users of a release
 
 Documents are plain JSON. `Manifests.objects` has complete names, for a cluster. `Manifests.folders` has the short names
 of `config/`, which kustomize completes.

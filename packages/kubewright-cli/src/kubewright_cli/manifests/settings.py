@@ -77,6 +77,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     kinds: str = ""
     """The module or package with the kinds of a project without a Manager: `package.api`. Only CRDs and samples are
     generated for such a project."""
+    released: str = ""
+    """The last released CRDs, which `kubewright generate --check` compares with the current ones: a revision of git, or
+    a file or folder in the project."""
     image: str = ""
     """The manager's image; `<name>:latest` by default. It starts the manager with no arguments but its flags."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None

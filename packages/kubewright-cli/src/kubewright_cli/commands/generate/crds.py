@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 
@@ -21,7 +21,7 @@ from kubewright_cli.options import config_of, kubeconfig_options
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_EXTENSIONS = (".yaml", ".yml", ".json")
+EXTENSIONS: Final = (".yaml", ".yml", ".json")
 
 
 def crd_sources(function: F) -> F:
@@ -38,8 +38,8 @@ def given(
 ) -> list[JSONObject]:
     """Return the CRDs in `sources`, and the CRDs `names` of the cluster. Raises UsageError if there are none."""
     sources = list(sources)
-    found = [each for source in sources for each in _read(source)]
-    crds = [each for each in found if each.get("kind") == "CustomResourceDefinition"]
+    found = [each for source in sources for each in read_folder(source)]
+    crds = [each for each in found if is_crd(each)]
     if names:
         crds += asyncio.run(_fetch(names, config_of(kubeconfig, context)))
     if not crds:
@@ -57,16 +57,31 @@ def _nothing_found(sources: list[str], found: list[JSONObject]) -> str:
     )
 
 
-def _read(source: Path) -> Iterator[JSONObject]:
+def is_crd(document: JSONObject) -> bool:
+    """Return whether the document is a CustomResourceDefinition."""
+    return document.get("kind") == "CustomResourceDefinition"
+
+
+def read_folder(source: Path) -> Iterator[JSONObject]:
+    """Yield the documents of a file, or of the YAML and JSON files in a folder. Raises ConfigError."""
     paths: Iterable[Path] = [source]
     if source.is_dir():
-        paths = sorted(path for path in source.rglob("*") if path.suffix in _EXTENSIONS)
+        paths = sorted(path for path in source.rglob("*") if path.suffix in EXTENSIONS)
     for path in paths:
         try:
-            documents = list(yaml.load_all(path.read_text()))
-        except (OSError, UnicodeDecodeError, DecodeError) as error:
+            text = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path}: {error}") from error
-        yield from (each for document in documents for each in _items(document))
+        yield from read_text(text, str(path))
+
+
+def read_text(text: str, name: str) -> Iterator[JSONObject]:
+    """Yield the documents of a text. Raises ConfigError, which names the text."""
+    try:
+        documents = list(yaml.load_all(text))
+    except DecodeError as error:
+        raise ConfigError(f"{name}: {error}") from error
+    yield from (each for document in documents for each in _items(document))
 
 
 def _items(document: JSONObject) -> Iterator[JSONObject]:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import click
 
 from kubewright.machinery.json import JSONObject
 from kubewright.models import custom_resource_definitions
-from kubewright_cli.commands.generate.writing import options as options
+from kubewright_cli.commands.generate.released import released_crds, released_option
+from kubewright_cli.commands.generate.writing import options as check_options
 from kubewright_cli.commands.generate.writing import write
 from kubewright_cli.manifests import kustomize, samples
+from kubewright_cli.manifests.crd_changes import BreakingChange, breaking_changes
 from kubewright_cli.manifests.generated import Change, changes
 from kubewright_cli.manifests.versions import lost_fields
 from kubewright_cli.project import Project
 
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def options(function: F) -> F:
+    """Add the options of `generate`."""
+    return check_options(released_option(function))
+
 
 @click.command("manifests", short_help="Write config/, kustomize folders.")
 @options
-def command(check: bool, verbose: bool, output: str) -> None:
+def command(check: bool, verbose: bool, output: str, released: str) -> None:
     """Write config/: the deployment of this project as kustomize folders, in kubebuilder's layout.
 
     \b
@@ -33,16 +45,22 @@ def command(check: bool, verbose: bool, output: str) -> None:
     Generated files that are no longer needed are removed. Other files are left alone. Warns of samples that break the
     rules of their types, and of fields that only some versions of a kind have.
 
+    With --check, compares the CRDs with those of the last release, which --released or the setting `released` names.
+    Fails if a change breaks the users of that release, and prints a way out for each change.
+
     \b
     Examples:
       kubewright generate manifests
       kubewright generate manifests --check -v
+      kubewright generate manifests --check --released v1.2.0
     """
-    generate(check=check, verbose=verbose, output=output)
+    generate(check=check, verbose=verbose, output=output, released=released)
 
 
-def generate(*, check: bool, verbose: bool, output: str) -> None:
+def generate(*, check: bool, verbose: bool, output: str, released: str) -> None:
     """Run the command."""
+    if released and not check:
+        raise click.UsageError("--released compares without writing; add --check")
     project = Project.load()
     folder = project.root / "config" / "samples"
     written, obsolete = samples.planned(project.kinds, folder), samples.obsolete(project.kinds, folder)
@@ -55,11 +73,17 @@ def generate(*, check: bool, verbose: bool, output: str) -> None:
     files |= {_sample(name): text for name, text in written.items()}
     todo = changes(project.root, files, folders=kustomize.FOLDERS, replaceable={_sample(name) for name in written})
     todo += [Change(folder / name, _sample(name), None) for name in obsolete]
-    write(todo, check=check, verbose=verbose, output=output, warnings=_warnings(project, crds))
+    breaking = _breaking(project, released, crds) if check else []
+    write(todo, check=check, verbose=verbose, output=output, warnings=_warnings(project, crds), breaking=breaking)
 
 
 def _sample(name: str) -> str:
     return f"config/samples/{name}"
+
+
+def _breaking(project: Project, released: str, crds: list[JSONObject]) -> list[BreakingChange]:
+    released = released or project.settings.released
+    return breaking_changes(released_crds(project.root, released), crds) if released else []
 
 
 def _warnings(project: Project, crds: list[JSONObject]) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
 from kubewright_cli import console
+from kubewright_cli.manifests.crd_changes import BreakingChange
 from kubewright_cli.manifests.generated import Change
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -33,14 +35,30 @@ def folder_option(function: F) -> F:
 
 
 def write(
-    changes: Sequence[Change], *, check: bool, verbose: bool, output: str = "text", warnings: Sequence[str] = ()
+    changes: Sequence[Change],
+    *,
+    check: bool,
+    verbose: bool,
+    output: str = "text",
+    warnings: Sequence[str] = (),
+    breaking: Sequence[BreakingChange] = (),
 ) -> None:
-    """Make the changes and print the warnings. With `check`, fail if there are changes."""
+    """Make the changes and print the warnings. With `check`, fail if there are changes.
+
+    Fails if there are `breaking` changes: what differs from the released CRDs.
+    """
     for each in warnings:
         console.warn(each)
     if output == "json":
         listed = [{"path": change.name, "action": change.action} for change in changes]
-        console.document({"upToDate": not changes, "changes": listed, "warnings": list(warnings)})
+        console.document(
+            {
+                "upToDate": not changes,
+                "changes": listed,
+                "warnings": list(warnings),
+                "breakingChanges": [asdict(each) for each in breaking],
+            }
+        )
     for change in changes:
         if verbose and output == "text":
             console.say(change.diff().rstrip("\n"))
@@ -48,8 +66,23 @@ def write(
             change.apply()
             if output == "text":
                 console.say(f"{'removed' if change.action == 'remove' else 'wrote'} {change.name}")
-    if changes and check:
-        names = ", ".join(change.name for change in changes)
-        raise click.ClickException(f"not up to date: {names}; run this without --check")
+    if output == "text":
+        for broken in breaking:
+            console.say(f"{console.bad('Breaking change')}: {broken}")
+    faults = _faults(changes if check else (), breaking)
+    if faults:
+        raise click.ClickException("; ".join(faults))
     if not changes and output == "text":
         console.say("everything is up to date")
+
+
+def _faults(changes: Sequence[Change], breaking: Sequence[BreakingChange]) -> list[str]:
+    faults: list[str] = []
+    if changes:
+        names = ", ".join(change.name for change in changes)
+        faults.append(f"not up to date: {names}; run this without --check")
+    if breaking:
+        crds = ", ".join(sorted({each.crd for each in breaking}))
+        count = f"{len(breaking)} change{'s' if len(breaking) > 1 else ''}"
+        faults.append(f"{count} of {crds} would break users of the released CRDs; each is listed with a way out")
+    return faults
