@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from kubewright import CustomResource, Model, field
+import pytest
+
+from kubewright import CustomResource, Manager, Model, field
+from kubewright.machinery.errors import ConfigError
 from kubewright.models._crd import custom_resource_definition
-from kubewright_cli.manifests.versions import lost_fields
+from kubewright.webhooks import Conversion, Spoke, conversion_strategy
+from kubewright_cli.manifests.versions import lost_fields, require_conversions
 
 
 class OldPart(Model):
@@ -41,15 +45,40 @@ class Same(CustomResource, group="fleet.test", version="v1", kind="Tenant", stor
     spec: OldSpec
 
 
+def to_old(new: New) -> Old:
+    return Old(spec=OldSpec(parts=[OldPart(size=each.size) for each in new.spec.parts]))
+
+
+def to_new(old: Old) -> New:
+    return New(spec=NewSpec(parts=[NewPart(size=each.size) for each in old.spec.parts]))
+
+
 def test_fields_that_a_served_version_lacks_are_named() -> None:
     (lost,) = lost_fields([custom_resource_definition(Old, New)])
     assert lost.fields == ("spec.quota", "spec.parts[].color")
     assert str(lost) == (
-        "Tenant: version v1 lacks spec.quota, spec.parts[].color of v1alpha1: a write through v1 deletes the data; add "
-        "the fields to v1, or do not serve it (served=False); versions are not converted"
+        "Tenant: version v1 lacks spec.quota, spec.parts[].color of v1alpha1: a write through v1 deletes the data; "
+        "give the Manager a kubewright.webhooks.Conversion of the versions (webhooks=[...]), or add the fields to v1, "
+        "or keep them there unread (marker PreserveUnknownFields), or do not serve it (served=False)"
     )
 
 
 def test_equal_and_unserved_versions_lose_nothing() -> None:
     assert lost_fields([custom_resource_definition(Old, Hidden)]) == []
     assert lost_fields([custom_resource_definition(Old, Same)]) == []
+
+
+def test_versions_that_nothing_converts_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"Tenant: version v1 lacks spec\.quota, .*Nothing was written"):
+        require_conversions(Manager(), [custom_resource_definition(Old, New)])
+    assert require_conversions(Manager(), [custom_resource_definition(Old, Same)]) == []
+
+
+def test_versions_with_a_conversion_are_warned_of_until_the_crd_names_its_webhook() -> None:
+    manager = Manager(webhooks=[Conversion(Old, Spoke(New, convert_to=to_old, convert_from=to_new))], name="tenants")
+    crd = custom_resource_definition(Old, New)
+    (lost,) = require_conversions(manager, [crd])
+    assert "set spec.conversion of the CRD" in str(lost)
+    strategy = conversion_strategy(address="https://127.0.0.1:9443")
+    crd["spec"]["conversion"] = {"strategy": strategy.strategy}
+    assert require_conversions(manager, [crd]) == []

@@ -185,7 +185,7 @@ def _explain_versions(kind: str, added: str, other: str, copied_from: str) -> No
     console.note(
         f"{kind} now has versions {other} and {added}. Versions are not converted (conversion strategy None): all have "
         "the fields of the one stored object, and a write through a version deletes fields that this version lacks. "
-        "`kubewright generate` warns of such fields. kubectl shows the newest stable version by default. To store "
+        "`kubewright generate` refuses such versions. kubectl shows the newest stable version by default. To store "
         f"objects in {added}, move storage=False to {other}."
     )
 

@@ -87,7 +87,7 @@ async def _deploy(target: Target, timeout: int | None, *, take_over: bool) -> No
 
 
 async def _warn(client: Client, target: Target) -> None:
-    for lost in lost_fields(target.manifests.crds):
+    for lost in lost_fields(target.manifests.crds, target.project.program):
         console.warn(str(lost))
     try:
         async for each in undecodable_objects(client, target.manifests):

@@ -92,7 +92,7 @@ async def examine(client: Client, manifests: Manifests, *, foreign_image: str | 
 
     `foreign_image` is the folder of another project whose code the manager's image runs.
     """
-    for lost in lost_fields(manifests.crds):
+    for lost in lost_fields(manifests.crds, manifests.program.manager):
         yield Finding(f"crd/{lost.crd}", lost.problem, lost.remedy)
     for crd in manifests.crds:
         name = f"crd/{crd['metadata']['name']}"

@@ -1,8 +1,7 @@
 """Fields that one version of a kind has and another lacks.
 
-A CRD of Kubewright does not convert between versions (conversion strategy None): the API server changes `apiVersion`
-alone, and drops the fields that the requested version does not declare. A write through that version then deletes them
-from the stored object.
+Without a conversion webhook (conversion strategy None) the API server changes `apiVersion` alone, and drops the fields
+that the requested version does not declare. A write through that version then deletes them from the stored object.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
 """
@@ -14,7 +13,10 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Final
 
+from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, is_object
+from kubewright.manager import Manager
+from kubewright.webhooks import Conversion
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _SHOWN: Final = 5
@@ -29,6 +31,8 @@ class LostFields:
     source: str
     target: str
     fields: tuple[str, ...]
+    has_conversion: bool = False
+    """Whether the Manager converts the kind."""
 
     @property
     def problem(self) -> str:
@@ -38,23 +42,59 @@ class LostFields:
 
     @property
     def remedy(self) -> str:
-        return f"add the fields to {self.target}, or do not serve it (served=False); versions are not converted"
+        if self.has_conversion:
+            return (
+                "the Manager has a Conversion, but the CRD does not name its webhook: set spec.conversion of the CRD "
+                "to what kubewright.webhooks.conversion_strategy returns"
+            )
+        return (
+            "give the Manager a kubewright.webhooks.Conversion of the versions (webhooks=[...]), or add the fields to "
+            f"{self.target}, or keep them there unread (marker PreserveUnknownFields), or do not serve it "
+            "(served=False)"
+        )
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.problem}; {self.remedy}"
 
 
-def lost_fields(crds: Iterable[JSONObject]) -> list[LostFields]:
-    """Return the differences between the served and stored versions of each CRD, by pair of versions."""
+def require_conversions(manager: Manager, crds: Iterable[JSONObject]) -> list[LostFields]:
+    """Return the differences between versions that the manager's webhooks convert, although the CRD does not say so.
+
+    Raises ConfigError for differences between versions that nothing converts.
+    """
+    found = lost_fields(crds, manager)
+    refused = [str(each) for each in found if not each.has_conversion]
+    if refused:
+        raise ConfigError(f"{'. '.join(refused)}. Nothing was written")
+    return found
+
+
+def lost_fields(crds: Iterable[JSONObject], manager: Manager | None = None) -> list[LostFields]:
+    """Return the differences between the served and stored versions of each CRD, by pair of versions.
+
+    A CRD with a conversion webhook loses nothing.
+    """
+    converted = _converted(manager)
     found: list[LostFields] = []
     for crd in crds:
         spec = crd["spec"]
+        if (spec.get("conversion") or {}).get("strategy") == "Webhook":
+            continue
         for source, target in permutations(spec["versions"], 2):
             if target["served"] and (source["served"] or source["storage"]):
                 fields = tuple(_missing(_schema(source), _schema(target), ""))
                 names = (crd["metadata"]["name"], spec["names"]["kind"], source["name"], target["name"])
-                found += [LostFields(*names, fields)] if fields else []
+                has_conversion = all((names[0], version) in converted for version in names[2:])
+                found += [LostFields(*names, fields, has_conversion)] if fields else []
     return found
+
+
+def _converted(manager: Manager | None) -> set[tuple[str, str]]:
+    """Return the CRD and the name of each version that the manager's webhooks convert."""
+    if manager is None:
+        return set()
+    apis = [kind.__api__ for each in manager.webhooks if isinstance(each, Conversion) for kind in each.kinds]
+    return {(f"{api.plural}.{api.group}", api.version) for api in apis}
 
 
 def _schema(version: JSONObject) -> JSONObject:

@@ -7,6 +7,7 @@ import click
 from kubewright_cli.commands.generate.writing import options, write
 from kubewright_cli.manifests import installer
 from kubewright_cli.manifests.generated import changes
+from kubewright_cli.manifests.versions import require_conversions
 from kubewright_cli.options import image_option
 from kubewright_cli.project import Project
 
@@ -26,6 +27,7 @@ def command(image: str, check: bool, verbose: bool, output: str) -> None:
     """
     project = Project.load()
     manifests = project.manifests()
+    require_conversions(project.manager, manifests.crds)
     if image:
         manifests = manifests.with_image(image)
     todo = changes(project.root, {"dist/install.yaml": installer.text(manifests)})

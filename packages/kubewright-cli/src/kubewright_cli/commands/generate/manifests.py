@@ -15,7 +15,7 @@ from kubewright_cli.commands.generate.writing import write
 from kubewright_cli.manifests import kustomize, samples
 from kubewright_cli.manifests.crd_changes import BreakingChange, breaking_changes
 from kubewright_cli.manifests.generated import Change, changes
-from kubewright_cli.manifests.versions import lost_fields
+from kubewright_cli.manifests.versions import lost_fields, require_conversions
 from kubewright_cli.project import Project
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -43,7 +43,7 @@ def command(check: bool, verbose: bool, output: str, released: str) -> None:
     For a project without a Manager (`kinds` in its settings): crd and samples.
 
     Generated files that are no longer needed are removed. Other files are left alone. Warns of samples that break the
-    rules of their types, and of fields that only some versions of a kind have.
+    rules of their types. Fails if a served version of a kind lacks fields of another, and no Conversion converts them.
 
     With --check, compares the CRDs with those of the last release, which --released or the setting `released` names.
     Fails if a change breaks the users of that release, and prints a way out for each change.
@@ -66,6 +66,7 @@ def generate(*, check: bool, verbose: bool, output: str, released: str) -> None:
     written, obsolete = samples.planned(project.kinds, folder), samples.obsolete(project.kinds, folder)
     shown = {*samples.present(folder), *written}.difference(obsolete)
     crds = custom_resource_definitions(project.kinds)
+    warnings = _warnings(project, crds)
     if project.program is None:
         files = kustomize.files_of_kinds(crds, shown)
     else:
@@ -74,7 +75,7 @@ def generate(*, check: bool, verbose: bool, output: str, released: str) -> None:
     todo = changes(project.root, files, folders=kustomize.FOLDERS, replaceable={_sample(name) for name in written})
     todo += [Change(folder / name, _sample(name), None) for name in obsolete]
     breaking = _breaking(project, released, crds) if check else []
-    write(todo, check=check, verbose=verbose, output=output, warnings=_warnings(project, crds), breaking=breaking)
+    write(todo, check=check, verbose=verbose, output=output, warnings=warnings, breaking=breaking)
 
 
 def _sample(name: str) -> str:
@@ -88,4 +89,5 @@ def _breaking(project: Project, released: str, crds: list[JSONObject]) -> list[B
 
 def _warnings(project: Project, crds: list[JSONObject]) -> list[str]:
     invalid_samples = samples.invalid_samples(project.kinds, project.root / "config" / "samples")
-    return [*map(str, lost_fields(crds)), *map(str, invalid_samples)]
+    lost = lost_fields(crds) if project.program is None else require_conversions(project.program, crds)
+    return [*map(str, lost), *map(str, invalid_samples)]
