@@ -36,6 +36,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Deploy": {
         "image": "Build and push an image, without a container engine.",
         "deploy": "Deploy the operator to a cluster.",
+        "migrate": "Store all objects in the storage version.",
         "undeploy": "Remove the operator, its CRDs and every object of their kinds.",
         "logs": "Print the log of the deployed manager.",
         "status": "Show the objects of the operator, and which have not converged.",

@@ -146,9 +146,8 @@ def _stored_in_lost_versions(crd: JSONObject, installed: CustomResourceDefinitio
         f"crd/{name}",
         f"objects may be stored in versions that the program no longer has ({listed}), and the API server rejects its "
         "CRD",
-        f"declare {listed} again with storage=False and run `kubewright install`; write every object once in the new "
-        f"version (kubectl get {name} -A -o yaml | kubectl replace -f -); remove {listed} from status.storedVersions "
-        f"(kubectl edit crd {name} --subresource=status); then remove the class again",
+        f"declare {listed} again with storage=False, run `kubewright install` and `kubewright migrate` (which "
+        "corrects status.storedVersions), then remove the class again",
     )
 
 

@@ -98,7 +98,7 @@ def _required(released: JSONObject, current: JSONObject, path: str) -> Iterator[
         yield SchemaChange(
             f"{path}.{name}" if path else name,
             "field is required now",
-            "objects without the field are refused at their next write, even if nothing else changes",
+            "new objects without the field are refused, and updates of stored ones that change something next to it",
             "make it optional, or give it a default",
         )
 
