@@ -49,7 +49,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True)
 def _node_port_of_this_machine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Hold the node port of the test's group against test runs in other processes of this machine.
+    """Hold the node port of the test's group against test runs in other processes on this machine.
 
     The UDP port of the same number is the lock: node ports are TCP, and the system releases it when a run is killed.
     """

@@ -83,7 +83,7 @@ class Deployed:
         return said
 
     async def follow(self) -> Following:
-        """`kubewright logs -f`."""
+        """Start `kubewright logs -f`."""
         process = await asyncio.create_subprocess_exec(
             COMMAND, "logs", "-f", cwd=self.project.folder, env=environment(self._kubeconfig),
             stdout=asyncio.subprocess.PIPE,

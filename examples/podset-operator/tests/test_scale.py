@@ -10,8 +10,7 @@ import pytest
 from kubewright import Config, Manager, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
 from kubewright.apis.events.v1 import Event
-from kubewright.client import MergePatch
-from kubewright.client._transport import Transport
+from kubewright.client import MergePatch, Transport
 from kubewright.controllers import is_controlled_by
 from kubewright.controllers._outcome import Outcome
 from kubewright.http.message import Request

@@ -460,9 +460,7 @@ async def test_an_apply_with_fewer_fields_is_sent(server: Server, cache: Cache, 
     assert await apply(cached, server, desired(size=5), version=12), "the omitted label must be removed"
 
 
-async def test_an_apply_after_an_own_write_that_the_cache_has_not_seen_is_sent(
-    server: Server, cache: Cache, cached: CachedClient
-) -> None:
+async def test_an_apply_after_its_own_unseen_write_is_sent(server: Server, cache: Cache, cached: CachedClient) -> None:
     stream = await filled(cache, server)
     assert await apply(cached, server, desired(size=5), version=11)
     stream.send(added(widget("a", 11, size=5)))

@@ -134,10 +134,10 @@ def test_rules_follow_from_the_declared_kinds() -> None:
 
 def test_wrong_declarations_are_refused_with_a_hint() -> None:
     def not_async(ctx: Context[Deployment]) -> None:
-        """A reconciler that is not async."""
+        """Is not async."""
 
     async def of_two(ctx: Context[Deployment], more: int) -> None:
-        """A reconciler with a second argument."""
+        """Has a second argument."""
 
     with pytest.raises(ConfigError, match=r"of_two is called with one argument, the context; write async def"):
         controller(Deployment)(of_two)  # type: ignore[arg-type]

@@ -224,7 +224,7 @@ async def test_servers_run_only_if_they_have_an_address(api: API, work: Work, ad
 
 def test_a_program_serves_probes_and_metrics_on_the_usual_ports(capsys: pytest.CaptureFixture[str]) -> None:
     program = Manager(name="operator", config=Config(server="http://127.0.0.1:9"), metrics_address="nowhere")
-    with pytest.raises(SystemExit):  # released at once, because other processes of this machine use the same port
+    with pytest.raises(SystemExit):  # released at once, because other processes on this machine use the same port
         run_program(program, [])
     assert (program.options.health_address, program.options.metrics_address) == (":8081", "nowhere")
 

@@ -36,7 +36,7 @@ def command(
 
     Objects of its kinds, in any version, are deleted first, while the manager runs and can finalize them. The command
     asks at a terminal before it deletes them. Without a terminal, --yes or --keep-crds is required. Missing objects are
-    fine. The command ends when everything is gone.
+    not an error. The command waits until everything is gone.
 
     \b
     Examples:

@@ -56,7 +56,7 @@ class Objects:
         before = await self._version(kind, wanted)
         after = (await self.client.apply(wanted)).metadata.resource_version
         outcome: Outcome = "created" if before is None else "unchanged" if before == after else "configured"
-        return Change(_shown(wanted), outcome)
+        return Change(_name_of(wanted), outcome)
 
     async def differs(self, document: JSONObject) -> bool | None:
         """Return whether `apply` would change the object, by a dry run; None if the object does not exist."""
@@ -67,7 +67,7 @@ class Objects:
         except NotFound:
             return None
         after = await self.client.apply(wanted, dry_run=True)
-        return _essence(present) != _essence(after)
+        return _comparable_content(present) != _comparable_content(after)
 
     async def delete(self, document: JSONObject) -> Change:
         """Delete the object that a document names, and its dependents."""
@@ -79,8 +79,8 @@ class Objects:
         try:
             await self.client.delete(kind, target.metadata.name, namespace=target.metadata.namespace)
         except NotFound:
-            return Change(_shown(target), "not found")
-        return Change(_shown(target), "deleted")
+            return Change(_name_of(target), "not found")
+        return Change(_name_of(target), "deleted")
 
     async def _kind(self, document: JSONObject) -> type[Unstructured]:
         return await self._mapper.kind(document["apiVersion"], document["kind"])
@@ -106,11 +106,11 @@ def key_of(document: JSONObject) -> tuple[str, str, str, str]:
     return group, document["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
-def _shown(obj: Object) -> str:
+def _name_of(obj: Object) -> str:
     return called(obj.__api__, obj.metadata.name, obj.metadata.namespace)
 
 
-def _essence(obj: Unstructured) -> JSONObject:
+def _comparable_content(obj: Unstructured) -> JSONObject:
     meta = obj.metadata
     content = {key: value for key, value in obj.content.items() if key != "status"}
     return {"labels": meta.labels, "annotations": meta.annotations, **content}

@@ -160,7 +160,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         try:
             return msgspec.convert({**table, **stated}, cls)
         except msgspec.ValidationError as error:
-            raise ConfigError(_explained(str(error))) from error
+            raise ConfigError(_error_text(str(error))) from error
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "namespace", self.namespace or f"{self.name}-system")
@@ -278,8 +278,8 @@ def _unknown(
             yield from _unknown(each, kind.item_type, f"{where}[{place}]")
 
 
-def _explained(fault: str) -> str:
-    """`Expected `int`, got `str` - at `$.replicas`` -> `tool.kubewright.replicas: expected int, got str`."""
+def _error_text(fault: str) -> str:
+    """Return `tool.kubewright.replicas: expected int, got str` for "Expected `int`, got `str` - at `$.replicas`"."""
     what, _, where = fault.partition(" - at `$")
     text = what.replace("`", "")
     return f"{_TABLE}{where.rstrip('`')}: {text[0].lower()}{text[1:]}"

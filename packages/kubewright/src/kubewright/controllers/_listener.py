@@ -45,14 +45,14 @@ class Listener(Generic[T]):
 
     def start(self) -> None:
         """Listen to the informers of all kinds that the controller names."""
-        mine = self._controller
-        own = self._cache.informer(mine.kind)
-        self._listen(own, enqueue_object if mine.predicate is None else self._own_events)
-        for kind in mine.owns:
-            self._listen(self._cache.informer(kind), enqueue_owner(mine.kind))
-        for watch in mine.watches:
-            self._listen(self._cache.informer(watch.kind), watch.handler(own.lister))
-        for kind in mine.cached:
+        controller = self._controller
+        informer = self._cache.informer(controller.kind)
+        self._listen(informer, enqueue_object if controller.predicate is None else self._own_events)
+        for kind in controller.owns:
+            self._listen(self._cache.informer(kind), enqueue_owner(controller.kind))
+        for watch in controller.watches:
+            self._listen(self._cache.informer(watch.kind), watch.handler(informer.lister))
+        for kind in controller.cached:
             self._cache.informer(kind)
 
     def subscribe(self, clock: Clock) -> None:

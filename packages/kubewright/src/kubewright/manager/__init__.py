@@ -1,4 +1,4 @@
-"""Runs controllers as one process: life cycle, leader election, health, metrics, Events."""
+"""Runs controllers as one process: lifecycle, leader election, health, metrics, Events."""
 
 from kubewright.manager._certificates import Certificate, SelfSigned
 from kubewright.manager._events import EventWriter

@@ -57,7 +57,7 @@ class Attributes:
     resource: Resource
     namespace: str
     name: str
-    """Empty until a name is generated from generateName; never empty inside admission."""
+    """Empty for a create with generateName until the object is validated."""
     object: JSONObject | None = None
     old_object: JSONObject | None = None
     subresource: str = ""
@@ -69,8 +69,28 @@ class Attributes:
     """Sent to the client as Warning headers."""
 
 
+class Review(Protocol):
+    """The webhooks that one write may concern. Both methods raise an APIError to reject the write."""
+
+    async def admit(self) -> None:
+        """Let the mutating webhooks change or replace the object of the write, in order."""
+        ...
+
+    async def validate(self) -> None:
+        """Let the validating webhooks check the final object."""
+        ...
+
+
 class Admission(Protocol):
-    """The interface of admission. Both methods are synchronous and raise an APIError to reject a write."""
+    """The interface of admission. `admit` and `validate` are synchronous and raise an APIError to reject a write."""
+
+    def review(self, attributes: Attributes) -> Review | None:
+        """Return the webhooks that the write may concern; None, at no cost, if there are none.
+
+        Requests of clients wait for webhooks between the two methods below and after them. Writes that the server
+        makes for itself are not reviewed.
+        """
+        ...
 
     def admit(self, attributes: Attributes) -> None:
         """Let the plugins change `attributes.object`."""
@@ -153,11 +173,11 @@ class Strategy:
     allow_unconditional_update: bool = True
     """PUT without a resourceVersion overwrites. Custom resources and some built-in kinds reject it."""
     delete_answers_object: bool = False
-    """DELETE that removes the object at once answers with the object, not with a Status."""
+    """DELETE that removes the object immediately answers with the object, not with a Status."""
     has_generation: bool = True
     """metadata.generation rises when anything outside metadata and status changes. False: it has none."""
     default_grace_seconds: int | None = None
-    """Grace period of a delete that does not specify one. None: the kind is always deleted at once."""
+    """Grace period of a delete that does not specify one. None: the kind is always deleted immediately."""
     deprecation_warning: str = ""
     """Sent with every answer of a deprecated kind."""
     records_grace: bool = True

@@ -1,7 +1,7 @@
 """A provisioner of volumes that store nothing, in place of a CSI driver.
 
 It serves every StorageClass whose `provisioner` is `NAME`. The class `standard` is created at the start, as the default
-for claims without a class. A claim that is expanded gets its size at once, if its class allows it.
+for claims without a class. A claim that is expanded gets its size immediately, if its class allows it.
 
 Follows https://kubernetes.io/docs/concepts/storage/dynamic-provisioning/ and kubernetes-csi's external-provisioner.
 """
