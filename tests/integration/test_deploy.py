@@ -22,6 +22,7 @@ from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Endpoints, Event, Namespace, Pod, Service
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding
 from kubewright.client._patch import MergePatch
+from kubewright.machinery.json import JSONObject
 from kubewright.models._rbac import PolicyRule
 from kubewright.testing import Cluster, eventually, gone
 from kubewright_controlplane.kubelet.images import ImageTable
@@ -134,7 +135,7 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     await project.create(client, namespace)
     assert await eventually(project.text, client, namespace) == ""
     assert "Leadership acquired" in await deployed.good("logs")
-    assert json.loads(await deployed.good("status", "--output=json"))["converged"] is True
+    assert document(await deployed.good("status", "--output=json"))["converged"] is True
     service = f"{project.deployment}-metrics-service"
     (subset,) = (await client.get(Endpoints, service, namespace=project.namespace)).subsets
     (pod,) = await deployed.pods()
@@ -185,6 +186,12 @@ async def test_an_operator_lives_from_deploy_to_undeploy(deployed: Deployed, nam
     assert "Nothing of" in await deployed.good("undeploy")
 
 
+def document(said: str) -> JSONObject:
+    """Return the JSON document of an output, which may begin with the progress that slow commands report."""
+    found: JSONObject = json.loads(said[said.index("{") :])
+    return found
+
+
 async def was_started_again(deployed: Deployed) -> None:
     (pod,) = await deployed.pods()
     assert pod.status.container_statuses[0].restart_count == 1
@@ -212,7 +219,7 @@ async def test_a_failing_manager_is_reported_with_its_last_lines(deployed: Deplo
     doctor = await deployed.failed("doctor")
     assert "CrashLoopBackOff" in doctor
     assert "kubewright logs" in doctor
-    status = json.loads((await deployed.run("status", "-o", "json"))[1])
+    status = document((await deployed.run("status", "-o", "json"))[1])
     assert status["converged"] is False
     assert "CrashLoopBackOff" in status["pods"][0]["why"]
 
@@ -394,7 +401,7 @@ async def test_the_doctor_names_problems_and_remedies(deployed: Deployed) -> Non
         await client.get(Deployment, project.deployment, namespace=project.namespace),
         MergePatch({"spec": {"replicas": 0}}),
     )
-    found = json.loads((await deployed.run("doctor", "-o", "json"))[1])["findings"]
+    found = document((await deployed.run("doctor", "-o", "json"))[1])["findings"]
     by_subject = {each["subject"]: each for each in found}
     assert (
         f"lacks permission to get, list, watch, update, patch gadgets.{project.group}" in by_subject["rbac"]["problem"]
@@ -521,7 +528,7 @@ async def test_the_doctor_survives_a_crd_that_the_api_server_rejects(deployed: D
     project.write(version="v2")
     status, said = await deployed.run("doctor", "--output=json")
     assert status == 1
-    findings = json.loads(said)["findings"]
+    findings = document(said)["findings"]
     (crd,) = [each for each in findings if each["subject"] == f"crd/{project.crd}"]
     assert "versions that the program no longer has (v1)" in crd["problem"]
     assert "status.storedVersions" in crd["remedy"]
@@ -530,7 +537,7 @@ async def test_the_doctor_survives_a_crd_that_the_api_server_rejects(deployed: D
     assert f"Gadget.{project.group} is installed, in v1 alone, without v2" in said
     project.set('image = "not an image"')
     status, said = await deployed.run("doctor", "--output=json")
-    assert json.loads(said)["findings"][0]["subject"] == "project"
+    assert document(said)["findings"][0]["subject"] == "project"
 
 
 @pytest.mark.usefixtures("processes")
