@@ -17,7 +17,6 @@ from kubewright import Client, Config, Manager, ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.testing import Cluster, eventually, gone
-from kubewright_controlplane.ports import free_port
 from webserver_operator.api.v1.webserver import WebServer
 from webserver_operator.controller.webserver import reconcile
 
@@ -339,14 +338,15 @@ async def test_a_wrong_kubeconfig_is_named(cluster: Cluster, tmp_path: Path) -> 
     assert str(broken) in await failure_aside("install", kubeconfig=broken)
 
 
-async def test_untrusted_and_unreachable_servers_are_named(cluster: Cluster, another_ca: bytes) -> None:
+async def test_untrusted_and_unreachable_servers_are_named(
+    cluster: Cluster, another_ca: bytes, refusing_address: str
+) -> None:
     distrusted = cluster.kubeconfig(replace(cluster.config, ca=another_ca))
     assert "certificate is not trusted" in await failure_aside("install", kubeconfig=distrusted)
-    address = f"127.0.0.1:{free_port()}"
-    unreachable = cluster.kubeconfig(replace(cluster.config, server=f"https://{address}"))
+    unreachable = cluster.kubeconfig(replace(cluster.config, server=f"https://{refusing_address}"))
     assert await failure_aside("install", kubeconfig=unreachable) == (
-        f"cannot connect to {address}: Connection refused; is the API server running, and does the kubeconfig have its "
-        "address and certificate authority?"
+        f"cannot connect to {refusing_address}: Connection refused; is the API server running, and does the kubeconfig "
+        "have its address and certificate authority?"
     )
     stranger = cluster.kubeconfig(replace(cluster.config, token="wrong", client_cert=None, client_key=None))
     assert await failure_aside("install", kubeconfig=stranger) == (

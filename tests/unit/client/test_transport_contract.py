@@ -13,7 +13,9 @@ from kubewright.client._transport import TIMEOUT, HandlerTransport, HTTPTranspor
 from kubewright.http.message import Handler, Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
-from kubewright.testing import Clock, VirtualClock, VirtualTimeLoop
+from kubewright.testing import Clock, VirtualTimeLoop
+
+from .answers import Answers, SkippingClock
 
 T = TypeVar("T")
 
@@ -45,30 +47,6 @@ async def open_transport(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
         await transport.close()
     for server in servers:
         await server.close()
-
-
-class Answers:
-    """Handler that returns the given answers in turn, repeats the last one, and records the requests."""
-
-    def __init__(self, *answers: Response) -> None:
-        self.requests: list[Request] = []
-        self._answers = list(answers)
-
-    async def __call__(self, request: Request) -> Response:
-        self.requests.append(request)
-        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-
-
-class SkippingClock(VirtualClock):
-    """A clock on which each sleep of the transport ends at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        await self.advance(seconds)
 
 
 class Never:

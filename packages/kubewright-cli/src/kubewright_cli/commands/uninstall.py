@@ -47,8 +47,11 @@ async def _uninstall(project: Project, config: Config, *, yes: bool, timeout: in
         if not await confirmed(client, definitions, yes=yes):
             console.note("Nothing was deleted.")
             return False
-        with unfinished(_REMAINS) as done, console.progress("Deleting"):
+        with unfinished(_REMAINS) as done, console.progress("Deleting") as step:
             async for change in crds.uninstall(client, definitions, timeout=timeout):
                 done.changes += change.outcome == "deleted"
-                console.say(str(change))
+                if change.outcome == "deleting":
+                    step(str(change))
+                else:
+                    console.say(str(change))
     return True

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -24,6 +23,7 @@ from kubewright.apis.core.v1 import (
     TopologySpreadConstraint,
 )
 from kubewright.machinery import names
+from kubewright.machinery._suggestions import nearest
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright_cli.manifests.reference import Reference
@@ -250,8 +250,8 @@ def _faulty_labels(settings: Settings) -> Iterator[str]:
 def _refuse_unknown(table: JSONObject) -> None:
     own = {field.encode_name for field in msgspec.structs.fields(Settings)} - set(_OF_PROJECT)
     for where, key, known in _unknown(table, inspect.type_info(Settings), _TABLE, own):
-        nearest = get_close_matches(key, known, n=1)
-        hint = f'did you mean "{nearest[0]}"?' if nearest else f"known settings: {', '.join(sorted(known))}"
+        similar = nearest(key, known)
+        hint = f'did you mean "{similar}"?' if similar else f"known settings: {', '.join(sorted(known))}"
         raise ConfigError(f'{where}: unknown setting "{key}"; {hint}')
 
 

@@ -25,7 +25,6 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Watch, controller
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR
 from kubewright_controlplane.controllers.services import (
     SELECTED_PODS,
@@ -43,7 +42,6 @@ _OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 _NAME: Final = "endpoint-controller"
 
 
-@ignore_ending_namespace
 async def reconcile(ctx: Context[Service] | DeletedContext[Service]) -> None:
     if isinstance(ctx, DeletedContext):
         await _remove(ctx)
@@ -143,6 +141,7 @@ def endpoints_controller() -> Controller[Service]:
         writes=[Endpoints],
         indexers={SELECTOR: by_selector},
         reconcile_deleted=True,
+        namespace_ending="stop",
         workers=5,
     )
     return declare(reconcile)

@@ -19,7 +19,6 @@ from kubewright.apis.discovery.v1 import Endpoint, EndpointConditions, EndpointP
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.controllers import Context, Controller, controller
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR
 from kubewright_controlplane.controllers.services import (
     SELECTED_PODS,
@@ -36,7 +35,6 @@ _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _NAME: Final = "endpointslice-controller.k8s.io"
 
 
-@ignore_ending_namespace
 async def reconcile(ctx: Context[Service]) -> None:
     service = ctx.object
     if not is_managed(service):
@@ -127,6 +125,7 @@ def endpointslice_controller() -> Controller[Service]:
         owns=[EndpointSlice],
         watches=[SELECTED_PODS],
         indexers={SELECTOR: by_selector},
+        namespace_ending="stop",
         workers=5,
     )
     return declare(reconcile)

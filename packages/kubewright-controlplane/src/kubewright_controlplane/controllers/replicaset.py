@@ -18,7 +18,6 @@ from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace, is_ending
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods, pod_of
@@ -31,7 +30,6 @@ class ReplicaSetReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
         replica_set = ctx.object
         children = await self._claims.of(ctx, Pod, replica_set.spec.selector)
@@ -40,7 +38,7 @@ class ReplicaSetReconciler:
         try:
             active = await self._scale(ctx, active)
         except APIError as error:
-            if is_ending(error):
+            if error.namespace_is_ending:
                 raise
             failure = error
         status = self._status(replica_set, children, active, failure)
@@ -118,6 +116,7 @@ def replicaset_controller(live: Client, clock: Clock) -> Controller[ReplicaSet]:
         owns=[Pod],
         watches=[orphans(Pod)],
         indexers={SELECTOR: by_selector},
+        namespace_ending="stop",
         workers=5,
     )
     return declare(ReplicaSetReconciler(live, clock))

@@ -11,11 +11,10 @@ from typing import Final
 
 from kubewright.apis.core.v1 import ConfigMap, Namespace, ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists, NotFound
 from kubewright.models import Object
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 
 DEFAULT: Final = "default"
 ROOT_CA: Final = "kube-root-ca.crt"
@@ -33,7 +32,6 @@ class NamespaceContents:
     def __init__(self, ca: str) -> None:
         self._ca = ca
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[Namespace]) -> None:
         namespace = ctx.object
         if namespace.metadata.deletion_timestamp is not None:
@@ -80,6 +78,7 @@ def serviceaccount_controller(ca: str) -> Controller[Namespace]:
         name="serviceaccount-controller",
         watches=[Watch.mapped(ServiceAccount, _namespace_of), Watch.mapped(ConfigMap, _namespace_of)],
         writes=[ServiceAccount, ConfigMap],
+        namespace_ending="stop",
         workers=2,
     )
     return declare(NamespaceContents(ca))

@@ -23,19 +23,17 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client._client import Client
-from kubewright.client._endpoint import reference_to
 from kubewright.client._patch import MergePatch
+from kubewright.client._rest import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.controllers.storage import binding
 
 NAME: Final = "simulation.kubewright.dev"
 DEFAULT_CLASS: Final = "standard"
 
 
-@ignore_ending_namespace
 async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
     claim = ctx.object
     storage_class = await ctx.get_or_none(StorageClass, claim.spec.storage_class_name or "none")
@@ -112,5 +110,6 @@ def provisioner() -> Controller[PersistentVolumeClaim]:
         watches=[Watch.mapped(PersistentVolume, _of_volume)],
         cached=[StorageClass],
         writes=[PersistentVolume],
+        namespace_ending="stop",
     )
     return declare(reconcile)
