@@ -13,7 +13,7 @@ from kubewright.client._transport import TIMEOUT, HandlerTransport, HTTPTranspor
 from kubewright.http.message import Handler, Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
-from kubewright.testing import Clock, VirtualTimeLoop
+from kubewright.testing import Clock, VirtualClock, VirtualTimeLoop
 
 from .answers import Answers, SkippingClock
 
