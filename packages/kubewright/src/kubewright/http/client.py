@@ -35,6 +35,8 @@ _UNREAD = 256 << 10
 """Bytes of a stream that are buffered for its reader; with more, reading stops, so that the server waits."""
 _COALESCED = 64 << 10
 """A body up to this size is appended to its head, which is cheaper than a second write."""
+_HEAD = 1 << 20
+"""Bytes that an answer with a limited body may have in addition: its head, and the framing of its chunks."""
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -63,7 +65,7 @@ class _Inflater(Protocol):
     @property
     def eof(self) -> bool: ...
 
-    def decompress(self, data: bytes, /) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = 0, /) -> bytes: ...
 
 
 class ClientConnection(asyncio.Protocol):
@@ -74,6 +76,7 @@ class ClientConnection(asyncio.Protocol):
         where: str,
         on_free: Callable[[ClientConnection], None],
         on_lost: Callable[[ClientConnection], None],
+        max_body: int | None = None,
     ) -> None:
         self.reused = False
         """Whether the connection has answered an earlier request, so that the server may be closing it as idle."""
@@ -82,6 +85,7 @@ class ClientConnection(asyncio.Protocol):
         self._where = where
         self._on_free = on_free
         self._on_lost = on_lost
+        self._max_body = max_body
         self._pending: PendingRequest | None = None
         self._waiter: asyncio.Future[Response] | None = None
         self._pipe: Pipe | None = None
@@ -92,6 +96,10 @@ class ClientConnection(asyncio.Protocol):
         self._keep = False
         self._ends_with_connection = False
         self._pieces: list[bytes] = []
+        self._room: int | None = None
+        """How many more bytes the body of a whole response may have; None without a limit."""
+        self._allowance: int | None = None
+        """How many more bytes of a limited answer may arrive."""
         self._inflater: _Inflater | None = None
 
     # Called by the event loop.
@@ -106,6 +114,11 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.answered = True
+        if self._allowance is not None:
+            self._allowance -= len(data)
+            if self._allowance < 0:
+                self._fail(ConnectionFailed(f"{self._where} sent too long an answer to {self._pending}"))
+                return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -155,6 +168,7 @@ class ClientConnection(asyncio.Protocol):
         self._pending = pending
         self.answered = False
         self._deadline.set_at(pending.until)
+        self._allowance = None if self._max_body is None or pending.stream else self._max_body + _HEAD
         waiter = self._waiter = self._loop.create_future()
         body = pending.request.body
         if len(body) <= _COALESCED:
@@ -195,6 +209,7 @@ class ClientConnection(asyncio.Protocol):
         headers = self._headers
         self._keep = self._parser.should_keep_alive()
         self._inflater = zlib.decompressobj(_GZIP) if headers.get("content-encoding") == "gzip" else None
+        self._room = None if pending.stream else self._max_body
         if pending.request.method == "HEAD":
             # The parser would wait for the body that the headers announce, so the connection is not reused.
             self._keep = False
@@ -208,7 +223,11 @@ class ClientConnection(asyncio.Protocol):
         if self._pending is None:
             return  # the answer to HEAD must not have a body
         if self._inflater is not None:
-            body = self._inflater.decompress(body)
+            body = self._inflated(self._inflater, body)
+        if self._room is not None:
+            self._room -= len(body)
+            if self._room < 0:
+                raise ConnectionFailed(f"its body has more than {self._max_body} bytes")
         pipe = self._pipe
         if pipe is None:
             self._pieces.append(body)
@@ -218,6 +237,10 @@ class ClientConnection(asyncio.Protocol):
                 self._paused = True
                 self._deadline.set(None)
                 self._transport.pause_reading()
+
+    def _inflated(self, inflater: _Inflater, data: bytes) -> bytes:
+        """Decompress, but no more than fits into the limit of the body and one byte."""
+        return inflater.decompress(data) if self._room is None else inflater.decompress(data, self._room + 1)
 
     def on_message_complete(self) -> None:
         if self._status >= 200 and self._pending is not None:
@@ -305,10 +328,12 @@ class HTTPClient:
 
     `ssl` is required for https: a context, or a function that returns the context of each new connection.
     `server_name` is the name in the server's certificate, if it is not the host of the URL. `proxy` is the URL of a
-    proxy, used for both schemes by CONNECT. `headers` are sent with every request; a name may occur several times.
+    proxy, used for both schemes by CONNECT. `address` is where to connect to instead of the host and port of the URL,
+    which requests still name. `headers` are sent with every request; a name may occur several times.
     `timeout` and `connect_timeout` are in seconds; the latter is for TCP, proxy and TLS together. At most
     `max_connections` whole requests run at a time, and others wait; streams do not count. Connections that were idle
-    for `idle_timeout` seconds are closed.
+    for `idle_timeout` seconds are closed. `max_body` is the largest body of a whole response in bytes, also after
+    decompression; a larger one is an invalid answer.
     """
 
     def __init__(
@@ -318,11 +343,13 @@ class HTTPClient:
         ssl: tls.SSLContext | Callable[[], tls.SSLContext] | None = None,
         server_name: str | None = None,
         proxy: str | None = None,
+        address: tuple[str, int] | None = None,
         headers: Sequence[tuple[str, str]] = (),
         timeout: float = 60.0,
         connect_timeout: float = 10.0,
         max_connections: int = 32,
         idle_timeout: float = 50.0,
+        max_body: int | None = None,
     ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in _PORTS or not parts.hostname:
@@ -331,6 +358,7 @@ class HTTPClient:
             raise ConfigError(f"server {base_url!r} needs a TLS context")
         self._host = parts.hostname
         self._port = parts.port or _PORTS[parts.scheme]
+        self._address = address or (self._host, self._port)
         self._ssl = ssl if parts.scheme == "https" else None
         self._server_name = server_name or self._host
         self._proxy = Proxy(proxy) if proxy else None
@@ -344,6 +372,7 @@ class HTTPClient:
         self._connect_timeout = connect_timeout
         self._max_connections = max_connections
         self._idle_timeout = idle_timeout
+        self._max_body = max_body
         self._idle: list[ClientConnection] = []
         self._open: set[ClientConnection] = set()
         self._under_way = 0
@@ -477,11 +506,11 @@ class HTTPClient:
 
     async def _dial(self) -> ClientConnection:
         loop = asyncio.get_running_loop()
-        connection = ClientConnection(self.where, self._release, self._forget)
+        connection = ClientConnection(self.where, self._release, self._forget, self._max_body)
         ssl = self._ssl() if callable(self._ssl) else self._ssl
         name = self._server_name if ssl else None
         if self._proxy is None:
-            await loop.create_connection(lambda: connection, self._host, self._port, ssl=ssl, server_hostname=name)
+            await loop.create_connection(lambda: connection, *self._address, ssl=ssl, server_hostname=name)
             return connection
         tunnel = await self._proxy.tunnel(self.where)
         if ssl is None:
