@@ -35,6 +35,8 @@ from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.store import Log, Store
+from kubewright_controlplane.apiserver.webhooks.client import WebhookClients
+from kubewright_controlplane.apiserver.webhooks.services import ServiceResolver
 
 
 class APIServer:
@@ -56,9 +58,10 @@ class APIServer:
         authorizer = build_authorizer(self.resources)
         builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
         admission.extend(default_plugins(self.resources, self.options.disabled_admission))
-        self._webhooks = Webhooks(self.resources, authorizer, self.options.webhooks)
-        admission.add_reviewers([self._webhooks.mutating, self._webhooks.validating])
-        self._definitions = Definitions(self.resources, self.options.clock)
+        self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
+        webhooks = Webhooks(self.resources, authorizer, self._webhooks)
+        admission.add_reviewers([webhooks.mutating, webhooks.validating])
+        self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
         metrics = Metrics(self.resources)
         self._pipeline = Pipeline(
