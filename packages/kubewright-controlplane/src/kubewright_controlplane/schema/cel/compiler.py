@@ -13,6 +13,7 @@ cel-go's, but not equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kubewright.machinery.cel_names import unescape
@@ -22,12 +23,25 @@ from kubewright_controlplane.schema.cel.checker import TYPE_NAMES
 from kubewright_controlplane.schema.cel.code import Code, Frame, require_bool
 from kubewright_controlplane.schema.cel.conversion import converter
 from kubewright_controlplane.schema.cel.functions import Function
-from kubewright_controlplane.schema.cel.syntax import Call, Expr, Has, Ident, ListExpr, Literal, Macro, MapExpr, Select
-from kubewright_controlplane.schema.cel.types import DYN
+from kubewright_controlplane.schema.cel.syntax import (
+    Call,
+    Expr,
+    Has,
+    Ident,
+    ListExpr,
+    Literal,
+    Macro,
+    MapExpr,
+    Select,
+    StructExpr,
+)  # fmt: skip
+from kubewright_controlplane.schema.cel.types import DYN, VARIABLES, Type
 from kubewright_controlplane.schema.cel.values import (
     NONE,
+    CostExceeded,
     EvaluationError,
     Optional,
+    StructValue,
     TypeValue,
     contains,
     equal,
@@ -36,6 +50,16 @@ from kubewright_controlplane.schema.cel.values import (
 
 _TURN: Final = 3
 """The cost of an iteration of a loop, in addition to its body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of an evaluation."""
+
+    value: Any
+    cost: int
+    error: str = ""
+    """The reason why there is no value; empty if there is one."""
 
 
 class Program:
@@ -62,6 +86,16 @@ class Program:
         except RecursionError:
             raise EvaluationError("expression is nested too deeply") from None
 
+    def attempt(self, values: Sequence[Any], limit: int) -> Outcome:
+        """Evaluate the expression, and return its cost too if it has no value."""
+        frame: Frame = [limit, *values, *([None] * (self._slots - len(values)))]
+        try:
+            return Outcome(self._code(frame), limit - frame[0])
+        except RecursionError:
+            return Outcome(None, limit - frame[0], "expression is nested too deeply")
+        except (EvaluationError, CostExceeded) as error:
+            return Outcome(None, limit - frame[0], str(error))
+
 
 class _Compiler:
     def __init__(self, functions: Mapping[str, tuple[Function, ...]]) -> None:
@@ -85,6 +119,8 @@ class _Compiler:
                 return self._list(expression, scope)
             case MapExpr():
                 return self._map(expression, scope)
+            case StructExpr():
+                return self._struct(expression, scope)
             case Macro():
                 return self._macro(expression, scope)
             case _:
@@ -100,8 +136,8 @@ class _Compiler:
             inner = of.parameters[0] if of.name == "optional_type" else of
             key = unescape(expression.field) if inner.fields is not None else expression.field
             found = expression.type.parameters[0] if expression.type.parameters else DYN
-            return _optional_select(operand, key, converter(found), nulls=inner.fields is None)
-        select = _selected(operand, key, nulls=of.fields is None)
+            return _optional_select(operand, key, converter(found), nulls=_has_nulls(inner))
+        select = _selected(operand, key, nulls=_has_nulls(of))
         convert = converter(expression.type)
         return select if convert is None else lambda frame: convert(select(frame))
 
@@ -110,16 +146,31 @@ class _Compiler:
         of = expression.operand.type
         inner = of.parameters[0] if of.name == "optional_type" else of
         key = unescape(expression.field) if inner.fields is not None else expression.field
-
-        nulls = inner.fields is None
+        nulls = _has_nulls(inner)
 
         def has(frame: Frame) -> bool:
             value = operand(frame)
             if value.__class__ is Optional:
                 value = value.value
-            return value.__class__ is dict and key in value and (nulls or value[key] is not None)
+            return isinstance(value, dict) and key in value and (nulls or value[key] is not None)
 
         return has
+
+    def _struct(self, expression: StructExpr, scope: Mapping[str, int]) -> Code:
+        name = expression.name
+        fields = [(field.name, self.compile(field.value, scope), field.optional) for field in expression.fields]
+
+        def make(frame: Frame) -> StructValue:
+            found: dict[str, Any] = {}
+            for field, code, optional in fields:
+                value = code(frame)
+                if not optional:
+                    found[field] = value
+                elif value.present:
+                    found[field] = value.value
+            return StructValue(name, found)
+
+        return make
 
     def _list(self, expression: ListExpr, scope: Mapping[str, int]) -> Code:
         items = [self.compile(each, scope) for each in expression.items]
@@ -197,6 +248,11 @@ class _Compiler:
                 return loops.mapped(iterations, body, result)
 
 
+def _has_nulls(of: Type) -> bool:
+    """Return whether null is a value of a field or entry. In an object of a schema, it means absent."""
+    return of.fields is None or of == VARIABLES
+
+
 def _constant(value: Any) -> Code:
     return lambda frame: value
 
@@ -235,7 +291,7 @@ def _optional_select(operand: Code, key: str, convert: Callable[[Any], Any] | No
         value = operand(frame)
         if value.__class__ is Optional:
             value = value.value
-        if value.__class__ is not dict or key not in value or (value[key] is None and not nulls):
+        if not isinstance(value, dict) or key not in value or (value[key] is None and not nulls):
             return NONE
         return Optional(value[key] if convert is None else convert(value[key]))
 
@@ -325,6 +381,8 @@ def _cost_of(expression: Expr) -> int:
             return 10 + sum(map(_cost_of, expression.items))
         case MapExpr():
             return 30 + sum(_cost_of(key) + _cost_of(value) for key, value in expression.entries)
+        case StructExpr():
+            return 40 + sum(_cost_of(field.value) for field in expression.fields)
         case Macro():
             return 1 + _cost_of(expression.range)
         case _:

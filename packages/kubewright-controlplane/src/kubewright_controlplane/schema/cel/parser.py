@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NoReturn, cast
 
+from kubewright.machinery.cel_names import RESERVED
 from kubewright_controlplane.schema.cel.lexer import Token, tokenize
 from kubewright_controlplane.schema.cel.syntax import (
     Call,
@@ -22,6 +23,8 @@ from kubewright_controlplane.schema.cel.syntax import (
     MacroName,
     MapExpr,
     Select,
+    StructExpr,
+    StructField,
     shown,
 )  # fmt: skip
 
@@ -152,6 +155,8 @@ class _Parser:
                 index = self._expression()
                 self._expect("]")
                 operand = Call(token.at, "_[_]" if token.text == "[" else "_[?_]", [operand, index])
+            elif self._sees("{", "{?") and (name := qualified_name(operand)):
+                operand = self._struct(name)
             else:
                 return operand
 
@@ -169,12 +174,13 @@ class _Parser:
                 self._fail(token.at, "Syntax error: invalid int literal")
             return Literal(token.at, value)
         if token.kind == "ident":
+            if token.text in RESERVED:
+                self._fail(token.at, f"reserved identifier: {token.text}")
             if self._sees("("):
                 return self._function(token)
             return Ident(token.at, token.text)
         if token.text == ".":
-            name = self._take()
-            return Ident(token.at, name.text)
+            return Ident(token.at, self._name())
         if token.text == "(":
             inner = self._expression()
             self._expect(")")
@@ -212,6 +218,23 @@ class _Parser:
                 self._expect(",")
         self._take()
         return MapExpr(opening.at, entries, frozenset(optional))
+
+    def _struct(self, name: str) -> Expr:
+        opening = self._take()
+        optional = opening.text == "{?"
+        fields: list[StructField] = []
+        while not self._sees("}"):
+            if self._sees("?"):
+                self._take()
+                optional = True
+            field = self._name()
+            at = self._expect(":").at
+            fields.append(StructField(at, field, self._expression(), optional))
+            optional = False
+            if not self._sees("}"):
+                self._expect(",")
+        self._take()
+        return StructExpr(opening.at, name, fields)
 
     def _arguments(self) -> list[Expr]:
         self._expect("(")
@@ -264,3 +287,12 @@ class _Parser:
         if not isinstance(expression, Ident):
             self._fail(expression.at, "argument must be a simple name")
         return expression.name
+
+
+def qualified_name(expression: Expr) -> str:
+    """Return the name that an expression may be, such as `google.protobuf.Timestamp`; empty if it cannot be one."""
+    names: list[str] = []
+    while isinstance(expression, Select) and not expression.optional:
+        names.append(expression.field)
+        expression = expression.operand
+    return ".".join([expression.name, *reversed(names)]) if isinstance(expression, Ident) else ""
