@@ -174,7 +174,7 @@ class _Parser:
                 self._fail(token.at, "Syntax error: invalid int literal")
             return Literal(token.at, value)
         if token.kind == "ident":
-            if token.text in RESERVED:
+            if token.text in RESERVED:  # they may name a field, but not a variable or function
                 self._fail(token.at, f"reserved identifier: {token.text}")
             if self._sees("("):
                 return self._function(token)

@@ -16,7 +16,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
 from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters import ParameterAccess
 from kubewright_controlplane.apiserver.kinds.admissionregistration.policies import mutating_operation_faults
-from kubewright_controlplane.apiserver.kinds.admissionregistration.rules import default_match, match_faults
+from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import default_match, match_faults
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy

@@ -13,13 +13,14 @@ from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.cel_names import RESERVED
-from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_many
+from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.policies.composition import Composition
 from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters import ParameterAccess
-from kubewright_controlplane.apiserver.kinds.admissionregistration.rules import (
+from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
+    condition_faults,
     default_match,
     match_faults,
 )
@@ -32,7 +33,6 @@ from kubewright_controlplane.schema.cel.types import BOOL, JSON_PATCH, NULL, OBJ
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")
 _MUTABLE: Final = ("*", "CONNECT", "CREATE", "UPDATE")
-_MOST_CONDITIONS: Final = 64
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_ANNOTATION: Final = 5 * 1024
 _IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
@@ -84,21 +84,9 @@ class _PolicyStrategy(Strategy):
         return faults
 
     def _condition_faults(self, spec: JSONObject) -> list[FieldError]:
-        conditions: Sequence[JSONObject] = spec.get("matchConditions") or ()
-        path = "spec.matchConditions"
-        faults = [too_many(path, len(conditions), _MOST_CONDITIONS)] if len(conditions) > _MOST_CONDITIONS else []
-        # a condition cannot use variables
+        # a condition cannot use the policy's variables
         composition = Composition(has_parameters=spec.get("paramKind") is not None, has_variables=False)
-        seen: set[str] = set()
-        for index, condition in enumerate(conditions):
-            at = f"{path}[{index}]"
-            faults += _expression_faults(composition, f"{at}.expression", condition.get("expression") or "", BOOL)
-            name = condition.get("name") or ""
-            faults += checks.required_name(f"{at}.name", name, names.qualified_name)
-            if name in seen:
-                faults.append(duplicate(f"{at}.name", name))
-            seen.add(name)
-        return faults
+        return condition_faults("spec.matchConditions", spec.get("matchConditions") or (), composition.types)
 
 
 class ValidatingPolicyStrategy(_PolicyStrategy):

@@ -1,6 +1,7 @@
-"""Checks of what the user of a request may do: `authorizer.group('apps').resource('deployments').check('get')`.
+"""Authorization checks: what the user of a request, or a ServiceAccount, may do.
 
-Follows k8s.io/apiserver/pkg/cel/library/authz.go.
+The functions are known everywhere, but only admission declares a variable of type `Authorizer`. Follows
+k8s.io/apiserver/pkg/cel/library/authz.go.
 """
 
 from __future__ import annotations
@@ -9,27 +10,39 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Protocol
 
 from kubewright.machinery import names
-from kubewright_controlplane.schema.cel.functions import library
+from kubewright_controlplane.schema.cel.functions import Function, library
 from kubewright_controlplane.schema.cel.types import Type
 from kubewright_controlplane.schema.cel.values import EvaluationError
 
+CHECK_COST: Final = 350_000
+"""The cost of one check."""
 RESOURCE_CHECK: Final = Type("kubernetes.authorization.ResourceCheck")
 AUTHORIZER: Final = Type("kubernetes.authorization.Authorizer", fields={"requestResource": RESOURCE_CHECK})
+"""The type of the variable `authorizer`. Only that one has the field; the authorizer of a ServiceAccount has not."""
 
 
 @dataclass(frozen=True, slots=True)
-class AccessDecision:
-    """The answer to a check."""
+class Decision:
+    """The result of a check."""
 
     CEL_TYPE: ClassVar[str] = "kubernetes.authorization.Decision"
     allowed: bool
     reason: str = ""
+    error: str = ""
+
+
+class Access(Protocol):
+    """Decides what one user may do."""
+
+    def decide_path(self, verb: str, path: str) -> Decision: ...
+
+    def decide_resource(self, verb: str, check: ResourceCheck) -> Decision: ...
+
+    def of_service_account(self, namespace: str, name: str) -> Access: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PathCheck:
-    """A check of a path that is not a resource."""
-
     CEL_TYPE: ClassVar[str] = "kubernetes.authorization.PathCheck"
     access: Access
     path: str
@@ -37,8 +50,6 @@ class PathCheck:
 
 @dataclass(frozen=True, slots=True)
 class GroupCheck:
-    """A check of a resource that is not named yet."""
-
     CEL_TYPE: ClassVar[str] = "kubernetes.authorization.GroupCheck"
     access: Access
     group: str
@@ -46,7 +57,7 @@ class GroupCheck:
 
 @dataclass(frozen=True, slots=True)
 class ResourceCheck:
-    """A check of a resource."""
+    """A check of a resource. Selectors are recorded, but RBAC does not look at them."""
 
     CEL_TYPE: ClassVar[str] = RESOURCE_CHECK.name
     access: Access
@@ -55,46 +66,30 @@ class ResourceCheck:
     subresource: str = ""
     namespace: str = ""
     name: str = ""
-
-
-class Access(Protocol):
-    """Answers checks for one user."""
-
-    def check_path(self, check: PathCheck, verb: str) -> AccessDecision: ...
-
-    def check_resource(self, check: ResourceCheck, verb: str) -> AccessDecision: ...
-
-    def of_service_account(self, namespace: str, name: str) -> Access:
-        """Return the same for a service account."""
-        ...
+    field_selector: str = ""
+    label_selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Authorizer:
-    """The variable `authorizer`."""
+    """The value of `authorizer`."""
 
     CEL_TYPE: ClassVar[str] = AUTHORIZER.name
     access: Access
-    request: ResourceCheck | None = None
-    """The resource of the request; None for the authorizer of a service account."""
+    request_resource: ResourceCheck | None = None
+    """The check of the resource of the request; None for a ServiceAccount."""
 
     def __getitem__(self, field: str) -> ResourceCheck:
-        """Return `authorizer.requestResource`."""
-        if field != "requestResource" or self.request is None:
+        """Return the value of `authorizer.requestResource`."""
+        if field != "requestResource" or self.request_resource is None:
             raise KeyError(field)
-        return self.request
+        return self.request_resource
 
 
 def _path(authorizer: Authorizer, path: str) -> PathCheck:
     if not path.strip():
         raise EvaluationError("path must not be empty")
     return PathCheck(authorizer.access, path)
-
-
-def _resource(check: GroupCheck, resource: str) -> ResourceCheck:
-    if not resource.strip():
-        raise EvaluationError("resource must not be empty")
-    return ResourceCheck(check.access, check.group, resource)
 
 
 def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
@@ -105,31 +100,37 @@ def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Autho
     return Authorizer(authorizer.access.of_service_account(namespace, name))
 
 
-def _same(check: ResourceCheck, selector: str) -> ResourceCheck:
-    """Return the check as it is: no authorizer of this server distinguishes requests by their selectors."""
-    return check
+def _resource(group: GroupCheck, resource: str) -> ResourceCheck:
+    if not resource.strip():
+        raise EvaluationError("resource must not be empty")
+    return ResourceCheck(group.access, group.group, resource)
 
 
 _AUTHORIZER: Final = AUTHORIZER.name
+_GROUP: Final = GroupCheck.CEL_TYPE
 _RESOURCE: Final = RESOURCE_CHECK.name
 _PATH: Final = PathCheck.CEL_TYPE
-_GROUP: Final = GroupCheck.CEL_TYPE
-_DECISION: Final = AccessDecision.CEL_TYPE
+_DECISION: Final = Decision.CEL_TYPE
 
-FUNCTIONS: Final = library(
-    (f"{_AUTHORIZER}.path(string) -> {_PATH}", _path),
-    (f"{_AUTHORIZER}.group(string) -> {_GROUP}", lambda authorizer, group: GroupCheck(authorizer.access, group)),
-    (f"{_AUTHORIZER}.serviceAccount(string, string) -> {_AUTHORIZER}", _service_account),
-    (f"{_GROUP}.resource(string) -> {_RESOURCE}", _resource),
-    (f"{_RESOURCE}.subresource(string) -> {_RESOURCE}", lambda check, name: replace(check, subresource=name)),
-    (f"{_RESOURCE}.namespace(string) -> {_RESOURCE}", lambda check, name: replace(check, namespace=name)),
-    (f"{_RESOURCE}.name(string) -> {_RESOURCE}", lambda check, name: replace(check, name=name)),
-    (f"{_RESOURCE}.fieldSelector(string) -> {_RESOURCE}", _same),
-    (f"{_RESOURCE}.labelSelector(string) -> {_RESOURCE}", _same),
-    (f"{_PATH}.check(string) -> {_DECISION}", lambda check, verb: check.access.check_path(check, verb)),
-    (f"{_RESOURCE}.check(string) -> {_DECISION}", lambda check, verb: check.access.check_resource(check, verb)),
-    (f"{_DECISION}.allowed() -> bool", lambda decision: decision.allowed),
-    (f"{_DECISION}.reason() -> string", lambda decision: decision.reason),
-    (f"{_DECISION}.errored() -> bool", lambda decision: False),
-    (f"{_DECISION}.error() -> string", lambda decision: ""),
+FUNCTIONS: Final[tuple[Function, ...]] = (
+    *library(
+        (f"{_AUTHORIZER}.path(string) -> {_PATH}", _path),
+        (f"{_AUTHORIZER}.group(string) -> {_GROUP}", lambda it, group: GroupCheck(it.access, group)),
+        (f"{_AUTHORIZER}.serviceAccount(string, string) -> {_AUTHORIZER}", _service_account),
+        (f"{_GROUP}.resource(string) -> {_RESOURCE}", _resource),
+        (f"{_RESOURCE}.subresource(string) -> {_RESOURCE}", lambda it, value: replace(it, subresource=value)),
+        (f"{_RESOURCE}.namespace(string) -> {_RESOURCE}", lambda it, value: replace(it, namespace=value)),
+        (f"{_RESOURCE}.name(string) -> {_RESOURCE}", lambda it, value: replace(it, name=value)),
+        (f"{_RESOURCE}.fieldSelector(string) -> {_RESOURCE}", lambda it, value: replace(it, field_selector=value)),
+        (f"{_RESOURCE}.labelSelector(string) -> {_RESOURCE}", lambda it, value: replace(it, label_selector=value)),
+        (f"{_DECISION}.allowed() -> bool", lambda it: it.allowed),
+        (f"{_DECISION}.reason() -> string", lambda it: it.reason),
+        (f"{_DECISION}.errored() -> bool", lambda it: bool(it.error)),
+        (f"{_DECISION}.error() -> string", lambda it: it.error),
+    ),
+    *library(
+        (f"{_PATH}.check(string) -> {_DECISION}", lambda it, verb: it.access.decide_path(verb, it.path)),
+        (f"{_RESOURCE}.check(string) -> {_DECISION}", lambda it, verb: it.access.decide_resource(verb, it)),
+        cost=CHECK_COST,
+    ),
 )
