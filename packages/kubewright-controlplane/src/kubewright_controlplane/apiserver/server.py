@@ -54,7 +54,7 @@ class APIServer:
         authentication = build_authentication(self.resources, self.options)
         authorizer = build_authorizer(self.resources)
         builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
-        admission.extend(default_plugins(self.resources, self.options.disabled_admission))
+        admission.extend(default_plugins(self.resources, authorizer, self.options.disabled_admission))
         self._definitions = Definitions(self.resources, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
         metrics = Metrics(self.resources)

@@ -1,7 +1,6 @@
 """The chain of admission plugins that each write passes through.
 
-The plugins are those of kube-apiserver that are on by default and matter to operators, in its order. Webhooks and
-admission policies are not supported: their configurations are rejected (`kinds.admissionregistration`).
+The plugins are those of kube-apiserver that are on by default and matter to operators, in its order.
 """
 
 from __future__ import annotations
@@ -11,11 +10,14 @@ from collections.abc import Container, Iterable
 from kubewright_controlplane.apiserver.admission.limitranger import LimitRanger
 from kubewright_controlplane.apiserver.admission.namespacelifecycle import NamespaceLifecycle
 from kubewright_controlplane.apiserver.admission.plugin import AdmissionPlugin, Plugin
+from kubewright_controlplane.apiserver.admission.policies.mutating import MutatingAdmissionPolicies
+from kubewright_controlplane.apiserver.admission.policies.validating import ValidatingAdmissionPolicies
 from kubewright_controlplane.apiserver.admission.pods import DefaultTolerationSeconds, Priority, RuntimeClass
 from kubewright_controlplane.apiserver.admission.protection import StorageObjectInUseProtection
 from kubewright_controlplane.apiserver.admission.resourcequota import ResourceQuota
 from kubewright_controlplane.apiserver.admission.serviceaccount import ServiceAccount
 from kubewright_controlplane.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
+from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -39,6 +41,11 @@ class Chain:
         """Let each plugin change the object. Raises the error of the first plugin that rejects it."""
         for plugin in self._mutating:
             plugin.admit(attributes)
+        again = attributes.reinvocation
+        if again is not None and again.is_needed and not again.is_running:
+            again.is_running = True
+            for plugin in self._mutating:
+                plugin.admit(attributes)
 
     def validate(self, attributes: Attributes) -> None:
         """Let each plugin check the final object. Raises the error of the first plugin that rejects it."""
@@ -46,7 +53,9 @@ class Chain:
             plugin.validate(attributes)
 
 
-def default_plugins(resources: ResourceSet, disabled: Container[str]) -> list[AdmissionPlugin]:
+def default_plugins(
+    resources: ResourceSet, authorizer: Authorizer, disabled: Container[str]
+) -> list[AdmissionPlugin]:
     """Return the plugins of a server, without the `disabled` ones."""
     plugins: list[AdmissionPlugin] = [
         NamespaceLifecycle(resources),
@@ -58,6 +67,8 @@ def default_plugins(resources: ResourceSet, disabled: Container[str]) -> list[Ad
         DefaultStorageClass(resources),
         StorageObjectInUseProtection(resources),
         PersistentVolumeClaimResize(resources),
+        MutatingAdmissionPolicies(resources, authorizer),
+        ValidatingAdmissionPolicies(resources, authorizer),
         ResourceQuota(resources),
     ]
     return [plugin for plugin in plugins if plugin.name not in disabled]

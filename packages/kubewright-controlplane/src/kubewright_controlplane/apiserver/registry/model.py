@@ -46,6 +46,16 @@ _SPEC_FIELDS: Final = FieldSet.of_paths("spec")
 
 
 @dataclass(slots=True)
+class Reinvocation:
+    """The second round of the mutating plugins for one write, which follows if a policy changed the object."""
+
+    is_needed: bool = False
+    is_running: bool = False
+    invoked: set[object] = field(default_factory=set[object])
+    """What was invoked in the first round and takes part in the second, by keys of its own."""
+
+
+@dataclass(slots=True)
 class Attributes:
     """One write on its way: passed to strategies, admission plugins and subresources alike.
 
@@ -67,6 +77,8 @@ class Attributes:
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as the client sent them."""
     warnings: list[str] = field(default_factory=list[str])
     """Sent to the client as Warning headers."""
+    reinvocation: Reinvocation | None = None
+    """None until a policy is evaluated."""
 
 
 class Admission(Protocol):
