@@ -18,7 +18,7 @@ from kubewright_controlplane.apiserver.admission.resourcequota import ResourceQu
 from kubewright_controlplane.apiserver.admission.serviceaccount import ServiceAccount
 from kubewright_controlplane.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
-from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.model import Attributes, Review
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 
@@ -36,6 +36,10 @@ class Chain:
                 self._mutating.append(plugin)
             if type(plugin).validate is not Plugin.validate:
                 self._validating.append(plugin)
+
+    def review(self, attributes: Attributes) -> Review | None:
+        """Return None: webhooks are not supported."""
+        return None
 
     def admit(self, attributes: Attributes) -> None:
         """Let each plugin change the object. Raises the error of the first plugin that rejects it."""

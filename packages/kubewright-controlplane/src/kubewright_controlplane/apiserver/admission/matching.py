@@ -94,10 +94,7 @@ def _has(allowed: frozenset[str], value: str) -> bool:
 
 
 class Criteria:
-    """What a webhook, or the `matchConstraints` or `matchResources` of a policy or binding, match.
-
-    `default_match_policy` is that of the API's default, `Equivalent`, which stored objects always have.
-    """
+    """What a webhook, or the `matchConstraints` or `matchResources` of a policy or binding, match."""
 
     def __init__(
         self,
@@ -188,12 +185,29 @@ class _Hits:
 _Key: TypeAlias = tuple[Operation, Resource, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate(Generic[T]):
+    """A webhook or policy whose rules can match an operation. The object, its name and its namespace decide."""
+
+    item: T
+    _criteria: Criteria
+    _hits: _Hits
+
+    def match(self, attributes: Attributes, resources: ResourceSet) -> Resource | None:
+        """Return the version of the resource in which the write matches; None if it does not match.
+
+        Raises NotFound if a selector needs the labels of a namespace that does not exist.
+        """
+        return self._criteria.match(self._hits, attributes, resources)
+
+
 class Candidates(Generic[T]):
     """Webhooks or policies with their criteria, in order, and which of them can match which operation.
 
     hooks = Candidates[Webhook](resources)
-    hooks.set([(webhook.criteria, webhook), ...])   # whenever configurations change
-    for webhook, version in hooks.matching(attributes): ...
+    hooks.set((webhook.criteria, webhook) for webhook in ...)   # whenever configurations change
+    for candidate in hooks.of(attributes):
+        version = candidate.match(attributes, resources)
     """
 
     def __init__(self, resources: ResourceSet, exempt: Callable[[Resource], bool] | None = None) -> None:
@@ -201,7 +215,7 @@ class Candidates(Generic[T]):
         self._resources = resources
         self._exempt = exempt or is_exempt
         self._items: tuple[tuple[Criteria, T], ...] = ()
-        self._known: dict[_Key, tuple[tuple[Criteria, _Hits, T], ...]] = {}
+        self._known: dict[_Key, tuple[Candidate[T], ...]] = {}
         self._generation = -1
 
     def set(self, items: Iterable[tuple[Criteria, T]]) -> None:
@@ -209,15 +223,10 @@ class Candidates(Generic[T]):
         self._items = tuple(items)
         self._known.clear()
 
-    def __bool__(self) -> bool:
-        return bool(self._items)
-
-    def may_match(self, attributes: Attributes) -> bool:
-        """Return whether any of them can match: False is certain, whatever the object."""
-        return bool(self._items) and bool(self.of(attributes))
-
-    def of(self, attributes: Attributes) -> tuple[tuple[Criteria, _Hits, T], ...]:
-        """Return those whose rules can match the operation."""
+    def of(self, attributes: Attributes) -> tuple[Candidate[T], ...]:
+        """Return those whose rules can match the operation, in order. Usually there are none."""
+        if not self._items:
+            return ()
         if self._generation != self._resources.generation:
             self._known.clear()
             self._generation = self._resources.generation
@@ -227,22 +236,12 @@ class Candidates(Generic[T]):
             found = self._known[key] = self._find(_Target(*key))
         return found
 
-    def matching(self, attributes: Attributes) -> list[tuple[T, Resource]]:
-        """Return those that match, in order, each with the version of the resource that it matches in.
-
-        Raises NotFound if a selector needs the labels of a namespace that does not exist.
-        """
-        found = [
-            (item, criteria.match(hits, attributes, self._resources)) for criteria, hits, item in self.of(attributes)
-        ]
-        return [(item, version) for item, version in found if version is not None]
-
-    def _find(self, target: _Target) -> tuple[tuple[Criteria, _Hits, T], ...]:
+    def _find(self, target: _Target) -> tuple[Candidate[T], ...]:
         if self._exempt(target.resource):
             return ()
         others = equivalents(target.resource, target.subresource, self._resources)
-        found = [(criteria, criteria.hits(target, others), item) for criteria, item in self._items]
-        return tuple((criteria, hits, item) for criteria, hits, item in found if hits is not None)
+        found = [(item, criteria, criteria.hits(target, others)) for criteria, item in self._items]
+        return tuple(Candidate(item, criteria, hits) for item, criteria, hits in found if hits is not None)
 
 
 def is_exempt(resource: Resource) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, object_name, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
@@ -40,7 +40,7 @@ class NamespaceLifecycle(Plugin):
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         cause = StatusCause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
         details = StatusDetails(
-            name=attributes.name, group=resource.group, kind=resource.plural, causes=(cause,)
+            name=object_name(attributes), group=resource.group, kind=resource.plural, causes=(cause,)
         )  # fmt: skip
         return Forbidden(rejection(attributes, why).status.message, details=details)
 

@@ -51,4 +51,10 @@ def concerns(attributes: Attributes, qualified: str, *operations: str) -> bool:
 def rejection(attributes: Attributes, why: str) -> Forbidden:
     """Return the error of a rejected write: `pods "a" is forbidden: <why>`."""
     resource = attributes.resource
-    return forbidden_object(resource.group, resource.plural, attributes.name, why)
+    return forbidden_object(resource.group, resource.plural, object_name(attributes), why)
+
+
+def object_name(attributes: Attributes) -> str:
+    """Return the name of the object for error messages: until the name is generated, the prefix of it."""
+    metadata = (attributes.object or {}).get("metadata") or {}
+    return attributes.name or metadata.get("generateName") or "Unknown"

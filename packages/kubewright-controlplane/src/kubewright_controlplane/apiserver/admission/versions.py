@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from kubewright.machinery.errors import DecodeError, InternalError
 from kubewright.machinery.gvk import GroupVersionKind, GroupVersionResource
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, equal
 from kubewright_controlplane.apiserver.registry.model import Attributes, Resource, View
 from kubewright_controlplane.apiserver.registry.objects import converted
+from kubewright_controlplane.schema.structural.default import copied
 
 
 class VersionedAttributes:
     """A write, in the version of its resource that a webhook or policy matches.
 
-    Documents are converted on first use, and must not be changed. After a change of `attributes.object`, make a new
-    one.
+    Documents are converted on first use, and must not be changed. After a change of `attributes.object` it is out of
+    date: make a new one.
     """
 
     def __init__(self, attributes: Attributes, resource: Resource) -> None:
@@ -61,11 +63,39 @@ class VersionedAttributes:
             "options": attributes.options or None,
         }
 
+    def replace_object(self, changed: JSONObject) -> bool:
+        """Make `changed`, a document of this version, the new state of the write. Returns whether it differs.
+
+        Unknown fields are dropped and defaults are set. Raises InternalError for a value of the wrong type. This
+        object is out of date after that.
+        """
+        attributes, own = self.attributes, self.attributes.resource
+        assert attributes.object is not None
+        before, after = attributes.object, copied(changed)
+        below = own.subresources.get(attributes.subresource) if attributes.subresource else None
+        if isinstance(below, View) and below.kind is not None:
+            after = below.write(after, before, attributes)
+        elif self.kind == self.resource.gvk:
+            after = converted(_conformed(self.resource, after), self.resource, own)
+        attributes.object = after
+        return not equal(before, after)
+
     def _converted(self, obj: JSONObject | None) -> JSONObject | None:
         own = self.attributes.resource
         if obj is None or self.resource is own or kind_of(own, self.attributes.subresource) != own.gvk:
             return obj
         return converted(obj, own, self.resource)
+
+
+def _conformed(resource: Resource, obj: JSONObject) -> JSONObject:
+    obj["metadata"] = obj.get("metadata") or {}
+    try:
+        resource.schema.prune(obj)
+    except DecodeError as error:
+        raise InternalError(f"Internal error occurred: {error}") from error
+    resource.schema.default(obj)
+    resource.strategy.default(obj)
+    return obj
 
 
 def kind_of(resource: Resource, subresource: str) -> GroupVersionKind:

@@ -5,6 +5,8 @@ Follows apiserver's pkg/endpoints/handlers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubewright._runtime.clock import Clock
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails
@@ -16,17 +18,20 @@ from kubewright_controlplane.apiserver.endpoints.representation import Form, Met
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import TableForm
 from kubewright_controlplane.apiserver.registry.conform import Nonconforming
-from kubewright_controlplane.apiserver.registry.failures import not_found, not_served
+from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.listing import list_entries, parse_revision, reject_future
 from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Operation, View
 from kubewright_controlplane.apiserver.registry.objects import encode_json, from_stored, served
-from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
-from kubewright_controlplane.apiserver.registry.registry import Registry, WriteResult
+from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
+from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.watching import Watch
+from kubewright_controlplane.apiserver.registry.writes import Write, WriteResult, finish
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.user import UserInfo
 
+_WRITE_ATTEMPTS = 5
+"""As often kube-apiserver tries a patch; an update without resourceVersion it tries without end."""
 _DELETE_OPTIONS = GroupVersionKind("", "v1", "DeleteOptions")
 
 
@@ -47,7 +52,7 @@ class ResourceEndpoints:
         if info.namespace and not registry.resource.namespaced and info.resource != "namespaces":
             raise not_served()
         call = _ResourceRequest(registry, request, info, user, self._clock)
-        response = await call.subresource() if info.subresource else call.resource()
+        response = await (call.subresource() if info.subresource else call.resource())
         if registry.resource.deprecation_warning:
             call.warnings.append(registry.resource.deprecation_warning)
         answers.add_warnings(response, call.warnings)
@@ -69,7 +74,7 @@ class _ResourceRequest:
         self._query = info.query
         self._accept = request.headers.get("accept", "")
 
-    def resource(self) -> Response:
+    async def resource(self) -> Response:
         """Answer a request for the resource itself."""
         check_encoding(self._accept)
         parameters.check_timeout(self._query)
@@ -90,15 +95,15 @@ class _ResourceRequest:
             case "watch":
                 return self._watch()
             case "create":
-                return self._create()
+                return await self._create()
             case "update":
-                return self._update()
+                return await self._update()
             case "patch":
-                return self._patch("", self._representation())
+                return await self._patch("", self._representation())
             case "delete":
-                return self._delete()
+                return await self._delete()
             case "deletecollection":
-                return self._delete_collection()
+                return await self._delete_collection()
             case _:
                 raise _not_allowed()
 
@@ -124,36 +129,49 @@ class _ResourceRequest:
         response.body = watch
         return response
 
-    def _create(self) -> Response:
+    async def _create(self) -> Response:
         show = self._representation()
-        call = self._write_call("CreateOptions")
-        obj = self._decode_body(call)
         action = self._resource.strategy.action
         if action is not None:
-            return self._run_action(action, obj, call.options)
-        return _answer_write(show, self._registry.create(obj, self._namespace, call))
+            return await self._run_action(action)
 
-    def _update(self) -> Response:
-        show = self._representation()
-        call = self._write_call("UpdateOptions")
-        obj = self._decode_body(call)
-        return _answer_write(show, self._registry.update(self._info.name, obj, self._namespace, call=call))
+        def begin() -> Write:
+            call = self._write_call("CreateOptions")
+            return self._registry.begin_create(self._decode_body(call), self._namespace, call)
 
-    def _delete(self) -> Response:
+        return _answer_write(show, await self._write(begin))
+
+    async def _update(self) -> Response:
+        return _answer_write(self._representation(), await self._replace(""))
+
+    async def _replace(self, subresource: str, kind: GroupVersionKind | None = None) -> WriteResult:
+        """Carry out a PUT."""
+
+        def begin() -> Write:
+            call = self._write_call("UpdateOptions")
+            obj = self._decode_body(call, kind)
+            return self._registry.begin_update(self._info.name, obj, self._namespace, subresource, call)
+
+        return await self._write(begin)
+
+    async def _delete(self) -> Response:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
-        deleted = self._registry.delete(self._info.name, self._namespace, options, self.warnings)
+        deleted = await self._remove(self._info.name, self._namespace, options)
         if self._resource.strategy.delete_answers_object or not deleted.removed:
             return _answer_write(show, deleted)
         return answers.json_document(200, self._deletion_status(deleted.object))
 
-    def _delete_collection(self) -> Response:
+    async def _delete_collection(self) -> Response:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
         page = list_entries(self._registry.store, self._resource, parameters.list_options(self._query, self._namespace))
         for entry in page.entries:
-            self._registry.delete(entry.name, entry.namespace, options, self.warnings)
+            await self._remove(entry.name, entry.namespace, options)
         return answers.document(200, show.page(page), show.content_type)
+
+    async def _remove(self, name: str, namespace: str, options: DeleteOptions) -> WriteResult:
+        return await self._write(lambda: self._registry.begin_delete(name, namespace, options, self.warnings))
 
     # Subresources
 
@@ -165,68 +183,98 @@ class _ResourceRequest:
         if self._info.verb not in subresource.verbs:
             raise _not_allowed()
         if isinstance(subresource, Connection):
-            return await subresource.connect(self._request, self._attributes("CONNECT"))
+            attributes = self._attributes("CONNECT")
+            await self._admit(attributes)
+            return await subresource.connect(self._request, attributes)
         check_encoding(self._accept)
         if isinstance(subresource, Action):
-            call = self._write_call("CreateOptions")
-            obj = self._decode_body(call, subresource.kind)
-            return self._run_action(subresource, obj, call.options)
+            return await self._run_action(subresource)
         if isinstance(subresource, View):
-            return self._view(subresource)
+            return await self._view(subresource)
         raise _not_allowed()
 
-    def _view(self, view: View) -> Response:
+    async def _view(self, view: View) -> Response:
         info, show = self._info, self._representation(view)
         if info.verb == "get":
             entry = self._registry.entry(info.name, self._namespace)
             data = served(self._resource, entry) if view.kind is None else self._read_view(view, entry)
             return answers.document(200, show.one(data), show.content_type)
         if info.verb == "patch":
-            return self._patch(info.subresource, show, view)
-        call = self._write_call("UpdateOptions")
-        obj = self._decode_body(call, view.kind)
-        written = self._registry.update(info.name, obj, self._namespace, info.subresource, call)
-        return _answer_write(show, written, view)
+            return await self._patch(info.subresource, show, view)
+        return _answer_write(show, await self._replace(info.subresource, view.kind), view)
 
     def _read_view(self, view: View, entry: Entry) -> bytes:
         return encode_json(view.read(from_stored(self._resource, entry.data)))
 
-    def _run_action(self, action: Action, obj: JSONObject, options: WriteOptions) -> Response:
-        attributes = self._attributes("CREATE", obj, options)
-        self._registry.admission.admit(attributes)
-        self._registry.admission.validate(attributes)
-        answer = action.create(obj, attributes)
+    async def _run_action(self, action: Action) -> Response:
+        call = self._write_call("CreateOptions")
+        obj = self._decode_body(call, action.kind)
+        attributes = self._attributes("CREATE", obj, call.options)
+        await self._admit(attributes)
+        assert attributes.object is not None
+        answer = action.create(attributes.object, attributes)
         code = answer.get("code", 201) if answer.get("kind") == "Status" else 201
         return answers.json_document(code, answer)
 
+    async def _admit(self, attributes: Attributes) -> None:
+        """Let admission change and check a request that stores nothing itself."""
+        admission = self._registry.admission
+        admission.admit(attributes)
+        review = admission.review(attributes)
+        if review is not None:
+            await review.admit()
+        admission.validate(attributes)
+        if review is not None:
+            await review.validate()
+
     # Parts
 
-    def _patch(self, subresource: str, show: Representation, view: View | None = None) -> Response:
+    async def _write(self, begin: Callable[[], Write]) -> WriteResult:
+        """Carry out a write. It begins again if the stored object changes while the write waits for webhooks."""
+        warned = len(self.warnings)
+        for attempt in range(_WRITE_ATTEMPTS):
+            if attempt:
+                del self.warnings[warned:]
+            write = begin()
+            review = self._registry.admission.review(write.attributes)
+            if review is None:
+                return finish(write)
+            await review.admit()
+            write.validate()
+            await review.validate()
+            if not write.is_stale:
+                return write.commit()
+        raise modified(self._resource, self._info.name)
+
+    async def _patch(self, subresource: str, show: Representation, view: View | None = None) -> Response:
         content_type = body.content_type(self._request.headers.get("content-type", ""))
         patching.check_type(self._resource, content_type)
         if content_type == patching.APPLY_PATCH:
-            return _answer_write(show, self._apply(subresource))
+            return _answer_write(show, await self._write(lambda: self._begin_apply(subresource)))
         parameters.reject_force(self._query)
+        kind = view.kind if view is not None else None
+        return _answer_write(show, await self._write(lambda: self._begin_patch(content_type, subresource, kind)), view)
+
+    def _begin_patch(self, content_type: str, subresource: str, kind: GroupVersionKind | None) -> Write:
         call = self._write_call("PatchOptions")
         document = patching.decode(self._request.body, content_type)
         if content_type != patching.JSON_PATCH and call.options.field_validation != "Ignore":
             call.duplicate_fields = body.duplicate_fields(self._request.body, JSON, document)
-        info, registry, kind = self._info, self._registry, view.kind if view is not None else None
+        info, registry = self._info, self._registry
         target = registry.open(info.name, self._namespace, subresource)
         patched = patching.apply(self._resource, content_type, target.draft(), document)
         body.check_patched(patched, kind or self._resource.gvk, custom=self._resource.custom and kind is None)
         registry.check_address(patched, info.name, self._namespace)
         try:
-            written = registry.replace(target, patched, call)
+            return registry.begin_replace(target, patched, call)
         except Nonconforming as error:
             raise patching.nonconforming(error, patched) from error
-        return _answer_write(show, written, view)
 
-    def _apply(self, subresource: str) -> WriteResult:
+    def _begin_apply(self, subresource: str) -> Write:
         options = parameters.apply_options(self._query, self._request, self._user)
         config = body.decode_apply(self._request.body, self._resource.gvk)
         call = WriteCall(options, self.warnings)
-        return self._registry.apply(self._info.name, config, self._namespace, subresource, call)
+        return self._registry.begin_apply(self._info.name, config, self._namespace, subresource, call)
 
     def _decode_body(self, call: WriteCall, kind: GroupVersionKind | None = None) -> JSONObject:
         """Return the document in the body. Faults for strict decoding are noted in `call`."""

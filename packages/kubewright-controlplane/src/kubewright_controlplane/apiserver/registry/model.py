@@ -67,7 +67,7 @@ class Attributes:
     resource: Resource
     namespace: str
     name: str
-    """Empty until a name is generated from generateName; never empty inside admission."""
+    """Empty for a create with generateName until the object is validated."""
     object: JSONObject | None = None
     old_object: JSONObject | None = None
     subresource: str = ""
@@ -81,8 +81,28 @@ class Attributes:
     """None until a policy is evaluated."""
 
 
+class Review(Protocol):
+    """The webhooks that one write may concern. Both methods raise an APIError to reject the write."""
+
+    async def admit(self) -> None:
+        """Let the mutating webhooks change or replace the object of the write, in order."""
+        ...
+
+    async def validate(self) -> None:
+        """Let the validating webhooks check the final object."""
+        ...
+
+
 class Admission(Protocol):
-    """The interface of admission. Both methods are synchronous and raise an APIError to reject a write."""
+    """The interface of admission. `admit` and `validate` are synchronous and raise an APIError to reject a write."""
+
+    def review(self, attributes: Attributes) -> Review | None:
+        """Return the webhooks that the write may concern; None, at no cost, if there are none.
+
+        Requests of clients wait for webhooks between the two methods below and after them. Writes that the server
+        makes for itself are not reviewed.
+        """
+        ...
 
     def admit(self, attributes: Attributes) -> None:
         """Let the plugins change `attributes.object`."""

@@ -50,6 +50,8 @@ def from_stored(resource: Resource, data: bytes) -> JSONObject:
 
 def converted(obj: JSONObject, resource: Resource, target: Resource) -> JSONObject:
     """Return an object of `resource` in the version of `target`, which is served from the same stored objects."""
+    if target is resource:
+        return obj
     stored = obj if resource.to_storage is None else resource.to_storage(copied(obj))
     other = stored if target.from_storage is None else target.from_storage(stored if stored is not obj else copied(obj))
     return other | {"kind": target.kind, "apiVersion": target.api_version}

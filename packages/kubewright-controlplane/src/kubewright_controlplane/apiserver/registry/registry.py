@@ -1,11 +1,11 @@
 """Every verb on one resource.
 
 A write is a straight line: open the stored object; change it; conform it to its schema; record field ownership; admit;
-validate; commit. A dry run takes every step except the last one.
+validate; commit. A dry run takes every step except the last one. The steps up to `admit` are here, the others are in
+`writes`.
 
-Atomicity: there is no `await` between `open` and the commit, so nothing else runs in between. A step that has to wait,
-such as calling an admission webhook, belongs between two of the steps of `_update` or `_create`. The commit of an
-update compares the stored entry with the opened one, so such a write gets a Conflict if another write came first.
+Atomicity: nothing here waits, so nothing else runs between `open` and the commit. A request that has to wait for
+admission webhooks begins a write, waits between its steps, and begins again if the write has become stale.
 
 Follows k8s.io/apiserver/pkg/registry/generic/registry.Store and pkg/endpoints/handlers.
 """
@@ -13,75 +13,32 @@ Follows k8s.io/apiserver/pkg/registry/generic/registry.Store and pkg/endpoints/h
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import BadRequest, InternalError, Invalid
 from kubewright.machinery.fields import FieldError, invalid
-from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject, equal
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry import metadata as meta
 from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, reject_undeclared
-from kubewright_controlplane.apiserver.registry.deletion import Deletion, DeletionEffect, is_kept
-from kubewright_controlplane.apiserver.registry.failures import (
-    already_exists,
-    conflict,
-    invalid_object,
-    modified,
-    not_found,
-    not_served,
-)
+from kubewright_controlplane.apiserver.registry.failures import conflict, modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
-from kubewright_controlplane.apiserver.registry.objects import encode, from_stored, key_of, to_stored
+from kubewright_controlplane.apiserver.registry.objects import from_stored, key_of, to_stored
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
+from kubewright_controlplane.apiserver.registry.writes import (
+    Create,
+    Delete,
+    Target,
+    Update,
+    Write,
+    WriteResult,
+    finish,
+)
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.storage.store import Store
 from kubewright_controlplane.schema.ownership import managedfields
 from kubewright_controlplane.schema.ownership.fieldset import FieldSet
-from kubewright_controlplane.schema.structural.default import copied
 
 _NO_LABELS: dict[str, str] = {}
-_GENERATE_ATTEMPTS = 8
-
-
-class Target:
-    """A stored object that is open for one write."""
-
-    def __init__(self, resource: Resource, entry: Entry, subresource: str, view: View | None) -> None:
-        self.entry = entry
-        self.subresource = subresource
-        self.view = view
-        self.old = from_stored(resource, entry.data)
-        """The stored document. Must not be changed."""
-        self._resource = resource
-
-    def draft(self) -> JSONObject:
-        """Return what the resource or the subresource shows now, as a document that the caller may change.
-
-        Decoding the stored bytes again is three times faster than copying the decoded document.
-        """
-        obj = from_stored(self._resource, self.entry.data)
-        return obj if self.view is None else self.view.read(obj)
-
-
-@dataclass(slots=True)
-class WriteResult:
-    """The result of a write."""
-
-    resource: Resource
-    entry: Entry
-    """The committed entry; for a dry run, the one that would have been committed."""
-    object: JSONObject
-    """The same as a document, in the version of `resource`."""
-    created: bool = False
-    """The write created the object."""
-    removed: bool = False
-    """The write removed the object, at once or by removing the last finalizer."""
-
-    @property
-    def data(self) -> bytes:
-        """The object as JSON in the version of `resource`: the stored bytes, unless the stored version is another."""
-        return self.entry.data if self.resource.from_storage is None else encode(self.resource, self.object)
 
 
 class Registry:
@@ -107,7 +64,14 @@ class Registry:
         return entry
 
     def has(self, name: str, namespace: str = "") -> bool:
-        return self.store.get(self.resource.storage, key_of(namespace, name)) is not None
+        return self.has_key(key_of(namespace, name))
+
+    def has_key(self, key: str) -> bool:
+        return self.store.get(self.resource.storage, key) is not None
+
+    def holds(self, entry: Entry) -> bool:
+        """Return whether this entry is the stored one: the object has not changed since."""
+        return self.store.get(self.resource.storage, entry.key) is entry
 
     def read(self, name: str, namespace: str = "") -> JSONObject | None:
         """Return the object, newly decoded in this registry's version; None if it does not exist."""
@@ -133,51 +97,27 @@ class Registry:
     # Creating
 
     def create(self, obj: JSONObject, namespace: str = "", call: WriteCall | None = None) -> WriteResult:
-        """Default, admit, validate and store a new object. Raises AlreadyExists, Invalid, Forbidden, BadRequest."""
+        """Default, admit, validate and store a new object, without webhooks. Raises as `begin_create`, and
+        AlreadyExists.
+        """
+        return finish(self.begin_create(obj, namespace, call))
+
+    def begin_create(self, obj: JSONObject, namespace: str = "", call: WriteCall | None = None) -> Write:
+        """Begin the write of a new object. Raises Invalid, Forbidden, BadRequest."""
         call = call or WriteCall()
         conform(self.resource, obj, call)
         meta.match_namespace(self.resource, meta.metadata_of(obj), namespace)
-        return self._create(obj, call)
+        return self._begin_create(obj, call)
 
-    def _create(self, obj: JSONObject, call: WriteCall, *, applied: bool = False) -> WriteResult:
-        resource, strategy, metadata = self.resource, self.resource.strategy, obj["metadata"]
-        generated = not metadata.get("name")
-        meta.fill_for_create(metadata, self.clock.now())
-        if resource.has_status and strategy.resets_status_on_create:
+    def _begin_create(self, obj: JSONObject, call: WriteCall, *, applied: bool = False) -> Write:
+        resource, metadata = self.resource, obj["metadata"]
+        if resource.has_status and resource.strategy.resets_status_on_create:
             obj.pop("status", None)
         if not applied:
             self._own_fields(None, obj, "", call)
         attributes = self._attributes("CREATE", metadata, call)
         attributes.object = obj
-        self.admission.admit(attributes)
-        faults = self._prepare_create(obj, attributes)
-        if faults:
-            raise invalid_object(resource, metadata, faults)
-        self.admission.validate(attributes)
-        call.warnings.extend(strategy.warnings(obj, None))
-        self._find_free_name(metadata, generated)
-        entry = self._entry(obj) if call.options.dry_run else self.commit(obj)
-        return WriteResult(resource, entry, obj, created=True)
-
-    def _prepare_create(self, obj: JSONObject, attributes: Attributes) -> list[FieldError]:
-        """Normalize and validate a new object. Returns the faults found."""
-        resource, strategy, metadata = self.resource, self.resource.strategy, obj["metadata"]
-        if strategy.has_generation:
-            metadata["generation"] = 1
-        if resource.has_status and not resource.custom:
-            obj.setdefault("status", copied(resource.schema.empty.get("status", {})))
-        strategy.prepare_for_create(obj, attributes)
-        return meta.validate(resource, metadata) + resource.schema.validate(obj) + strategy.validate(obj)
-
-    def _find_free_name(self, metadata: JSONObject, generated: bool) -> None:
-        """Replace a generated name that is taken. Raises AlreadyExists for any other name that is taken."""
-        for _ in range(_GENERATE_ATTEMPTS):
-            if not self.has(metadata["name"], metadata.get("namespace", "")):
-                return
-            if not generated:
-                break
-            meta.generate_name(metadata)
-        raise already_exists(self.resource, metadata["name"])
+        return Create(self, attributes, call)
 
     # Updating
 
@@ -187,16 +127,23 @@ class Registry:
         return Target(self.resource, self.entry(name, namespace), subresource, view)
 
     def replace(self, target: Target, obj: JSONObject, call: WriteCall | None = None) -> WriteResult:
-        """Store `obj` as the new state of an open object, or of what its subresource shows.
+        """Store `obj` as the new state of an open object, or of what its subresource shows, without webhooks.
+
+        Raises as `begin_replace`.
+        """
+        return finish(self.begin_replace(target, obj, call))
+
+    def begin_replace(self, target: Target, obj: JSONObject, call: WriteCall | None = None) -> Write:
+        """Begin the write of `obj` as the new state of an open object, or of what its subresource shows.
 
         Raises Conflict (`obj` has another resourceVersion than the stored object), Invalid, Forbidden, BadRequest.
         """
-        return self._update(target, obj, call or WriteCall())
+        return self._begin_update(target, obj, call or WriteCall())
 
-    def update(
+    def begin_update(
         self, name: str, obj: JSONObject, namespace: str = "", subresource: str = "", call: WriteCall | None = None
-    ) -> WriteResult:
-        """Replace an object, or what a subresource shows of it, as PUT does. Some kinds create a missing object.
+    ) -> Write:
+        """Begin to replace an object, or what a subresource shows of it, as PUT does. Some kinds create a missing one.
 
         Raises NotFound, Conflict (resourceVersion or uid differ from the stored ones), Invalid, Forbidden, BadRequest.
         """
@@ -205,17 +152,17 @@ class Registry:
             if self.view(subresource).kind is None:
                 self._reject_unconditional(metadata)
         elif self.resource.strategy.allow_create_on_update and not self.has(name, namespace):
-            return self.create(obj, namespace, call)
+            return self.begin_create(obj, namespace, call)
         else:
             self._reject_unconditional(metadata)
         target = self.open(name, namespace, subresource)
         self._reject_other_uid(metadata, target.old["metadata"])
-        return self.replace(target, obj, call)
+        return self.begin_replace(target, obj, call)
 
-    def apply(
+    def begin_apply(
         self, name: str, config: JSONObject, namespace: str = "", subresource: str = "", call: WriteCall | None = None
-    ) -> WriteResult:
-        """Server-side apply: set and own the fields in `config`, and give up the fields that only an earlier one had.
+    ) -> Write:
+        """Begin a server-side apply: set and own the fields in `config`, and give up those that only an earlier had.
 
         Raises Conflict, with managers and fields, if `force` is not set and other managers own what would change.
         """
@@ -234,15 +181,15 @@ class Registry:
             metadata.pop("resourceVersion", None)  # a version matters only if there is an object to compare it with
             obj = self._merge_applied(None, config, fields, subresource, call)
             conform(self.resource, obj, call)
-            return self._create(obj, call, applied=True)
+            return self._begin_create(obj, call, applied=True)
         if subresource and self.view(subresource).kind is not None:
             raise not_served()
         target = self.open(name, namespace, subresource)
         new = self._merge_applied(target.draft(), config, fields, subresource, call)
-        return self._update(target, new, call, applied=True)
+        return self._begin_update(target, new, call, applied=True)
 
-    def _update(self, target: Target, new: JSONObject, call: WriteCall, *, applied: bool = False) -> WriteResult:
-        resource, old = self.resource, target.old
+    def _begin_update(self, target: Target, new: JSONObject, call: WriteCall, *, applied: bool = False) -> Write:
+        old = target.old
         attributes = self._attributes("UPDATE", old["metadata"], call, target.subresource)
         attributes.object, attributes.old_object = new, old
         if target.view is not None:
@@ -250,14 +197,7 @@ class Registry:
         faults = self._conform_update(target, new, call)
         if not applied:
             self._own_fields(old, new, target.subresource, call)
-        self.admission.admit(attributes)
-        faults += self._prepare_update(target, new, attributes)
-        if faults:
-            kind = self._fault_kind(target)
-            raise Invalid.of(kind.kind, kind.group, new["metadata"]["name"], faults)
-        self.admission.validate(attributes)
-        call.warnings.extend(resource.strategy.warnings(new, old))
-        return self._commit_update(target, new, dry_run=call.options.dry_run)
+        return Update(self, target, attributes, call, faults)
 
     def _conform_update(self, target: Target, new: JSONObject, call: WriteCall) -> list[FieldError]:
         """Conform `new` to its schema, and reset what an update cannot change. Returns the faults in its metadata."""
@@ -271,41 +211,6 @@ class Registry:
         if resource.has_status and not target.subresource:
             _restore(new, old, "status")
         return faults
-
-    def _prepare_update(self, target: Target, new: JSONObject, attributes: Attributes) -> list[FieldError]:
-        """Normalize and validate an update. Returns the faults found."""
-        resource, strategy, old = self.resource, self.resource.strategy, target.old
-        if target.subresource == "status":
-            strategy.prepare_for_status_update(new, old, attributes)
-            faults = strategy.validate_status_update(new, old)
-        elif target.view is not None:
-            faults = target.view.validate(new, old)
-        else:
-            strategy.prepare_for_update(new, old, attributes)
-            faults = strategy.validate(new) + strategy.validate_update(new, old)
-        if strategy.has_generation and _differs(new, old, except_status=resource.has_status):
-            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + faults
-
-    def _commit_update(self, target: Target, new: JSONObject, *, dry_run: bool) -> WriteResult:
-        resource, metadata = self.resource, new["metadata"]
-        if new == target.old and equal(new, target.old):
-            return WriteResult(resource, target.entry, new)
-        if dry_run:
-            return WriteResult(resource, self._entry(new), new)
-        if self.store.get(resource.storage, target.entry.key) is not target.entry:
-            raise modified(resource, metadata["name"])
-        if "deletionTimestamp" not in metadata or is_kept(resource, new):
-            return WriteResult(resource, self.commit(new), new)
-        self.remove(new)
-        metadata["resourceVersion"] = target.old["metadata"]["resourceVersion"]  # the answer of a real API server
-        return WriteResult(resource, self._entry(new), new, removed=True)
-
-    def _fault_kind(self, target: Target) -> GroupVersionKind:
-        """Return the kind that faults of a write name."""
-        if target.view is not None and not self.resource.custom:
-            return target.view.kind or self.resource.gvk
-        return self.resource.gvk
 
     def check_address(self, obj: JSONObject, name: str, namespace: str) -> JSONObject:
         """Return the metadata of a document that was sent to this name. Raises BadRequest if it has another name."""
@@ -348,15 +253,16 @@ class Registry:
         name: str,
         namespace: str = "",
         options: DeleteOptions | None = None,
-        warnings: list[str] | None = None,
     ) -> WriteResult:
-        """Remove an object, or mark it as being deleted. Raises NotFound, and Conflict for preconditions.
+        """Remove an object, or mark it as being deleted, without webhooks. Raises as `begin_delete`."""
+        return finish(self.begin_delete(name, namespace, options or DeleteOptions(), []))
+
+    def begin_delete(self, name: str, namespace: str, options: DeleteOptions, warnings: list[str]) -> Write:
+        """Begin a delete. Raises NotFound, and Conflict for preconditions.
 
         Warnings for the client are added to `warnings`.
         """
-        options = options or DeleteOptions()
         target = self.open(name, namespace)
-        obj = target.draft()
         attributes = Attributes(
             operation="DELETE",
             resource=self.resource,
@@ -366,28 +272,9 @@ class Registry:
             user=options.user,
             dry_run=options.dry_run,
             options=options.raw,
-            warnings=warnings if warnings is not None else [],
+            warnings=warnings,
         )
-        self.admission.admit(attributes)
-        deletion = Deletion(self.resource, obj, options, self.clock.now())
-        deletion.check_preconditions()
-        self.resource.strategy.before_delete(obj, attributes)
-        self.admission.validate(attributes)
-        effect = deletion.mark()
-        return self._commit_deletion(target, obj, effect, dry_run=options.dry_run)
-
-    def _commit_deletion(
-        self, target: Target, obj: JSONObject, effect: DeletionEffect, *, dry_run: bool
-    ) -> WriteResult:
-        if dry_run:
-            return WriteResult(self.resource, self._entry(obj), obj, removed=effect is DeletionEffect.REMOVED)
-        if effect is DeletionEffect.REMOVED:
-            return WriteResult(self.resource, self.remove(obj), obj, removed=True)
-        entry = self.commit(obj) if effect is DeletionEffect.CHANGED else target.entry
-        gone = (
-            self.store.get(self.resource.storage, entry.key) is None
-        )  # an observer may have removed the last finalizer
-        return WriteResult(self.resource, entry, obj, removed=gone)
+        return Delete(self, target, attributes, options)
 
     # Committing
 
@@ -403,7 +290,7 @@ class Registry:
         obj["metadata"]["resourceVersion"] = str(self.store.next_revision)
         return self.store.put(self.resource.storage, *self._encoded(obj)).entry
 
-    def _entry(self, obj: JSONObject) -> Entry:
+    def uncommitted(self, obj: JSONObject) -> Entry:
         """Return an object as an entry that is not stored."""
         key, data, labels, fields = self._encoded(obj)
         return Entry(key, 0, data, labels, fields)
@@ -468,9 +355,3 @@ def _restore(new: JSONObject, old: JSONObject, field: str) -> None:
         new[field] = old[field]
     else:
         new.pop(field, None)
-
-
-def _differs(new: JSONObject, old: JSONObject, *, except_status: bool) -> bool:
-    """Return whether a field differs that raises the generation: any except metadata, and status if it is separate."""
-    passed_over = ("metadata", "status") if except_status else ("metadata",)
-    return any(new.get(field) != old.get(field) for field in new.keys() | old.keys() if field not in passed_over)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubewright_controlplane.apiserver.admission.expressions import VARIABLES, compile_expression
 from kubewright_controlplane.schema.cel import types
+from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expression
 from kubewright_controlplane.schema.cel.expression import CheckedExpression
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import DYN, Type

@@ -97,23 +97,24 @@ class StoredPolicies(Generic[P]):
 
     def concern(self, attributes: Attributes) -> bool:
         """Return whether any policy may concern a write: False is certain, whatever the object."""
-        return self._candidates.may_match(attributes)
+        return bool(self._candidates.of(attributes))
 
     def invocations(self, attributes: Attributes) -> Iterator[Invocation[P] | Misconfiguration[P]]:
         """Yield the policies that concern a write, for each binding and parameter, in the order of their names."""
-        for criteria, hits, bound in self._candidates.of(attributes):
-            policy = bound.policy
+        for candidate in self._candidates.of(attributes):
+            policy = candidate.item.policy
             try:
-                matched = criteria.match(hits, attributes, self._resources)
+                matched = candidate.match(attributes, self._resources)
                 params = self._param_registry(policy) if matched is not None else None
             except (APIError, PolicyFault) as error:
                 yield Misconfiguration(policy, None, f"failed to configure policy: {error}")
                 continue
             if matched is None:
                 continue
-            for binding_criteria, binding_hits, binding in bound.bindings.of(attributes):
+            for bound in candidate.item.bindings.of(attributes):
+                binding = bound.item
                 try:
-                    if binding_criteria.match(binding_hits, attributes, self._resources) is None:
+                    if bound.match(attributes, self._resources) is None:
                         continue
                     found = _params(params, binding, attributes)
                 except (APIError, PolicyFault) as error:

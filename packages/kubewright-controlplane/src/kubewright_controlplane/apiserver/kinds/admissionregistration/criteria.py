@@ -11,8 +11,8 @@ from typing import Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_many
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.admission.expressions import VARIABLES, compile_expression
 from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expression
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import BOOL, Type
 

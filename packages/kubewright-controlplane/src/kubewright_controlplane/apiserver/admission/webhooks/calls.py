@@ -1,0 +1,80 @@
+"""One call of one webhook about one write: from its conditions to what its answer or its failure means."""
+
+from __future__ import annotations
+
+import uuid
+
+from kubewright._runtime.log import get_logger
+from kubewright.machinery.errors import BadRequest, InternalError, StatusCause, StatusDetails
+from kubewright_controlplane.apiserver.admission.matching import Candidate
+from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
+from kubewright_controlplane.apiserver.admission.webhooks.client import WebhookClients
+from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
+from kubewright_controlplane.apiserver.admission.webhooks.review import (
+    Answer,
+    WebhookFailed,
+    decode_answer,
+    encode_review,
+)
+from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
+from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+
+_log = get_logger(__name__)
+
+
+class WebhookCaller:
+    """Decides whether a webhook concerns a write, and asks it."""
+
+    def __init__(self, resources: ResourceSet, authorizer: Authorizer, clients: WebhookClients) -> None:
+        self._resources = resources
+        self._authorizer = authorizer
+        self._clients = clients
+
+    def concerned(self, candidate: Candidate[Webhook], attributes: Attributes) -> VersionedAttributes | None:
+        """Return the write as the webhook sees it; None if the webhook does not concern it.
+
+        Raises NotFound for a namespace that does not exist, and Forbidden for match conditions without a value.
+        """
+        version = candidate.match(attributes, self._resources)
+        if version is None:
+            return None
+        write = VersionedAttributes(attributes, version)
+        conditions = candidate.item.conditions
+        return None if conditions and not conditions.match(write, self._authorizer) else write
+
+    async def ask(self, webhook: Webhook, write: VersionedAttributes, *, mutating: bool) -> Answer | None:
+        """Return the answer of a webhook that allows the write; None if it failed and its failures are ignored.
+
+        Its warnings are passed on. Raises the error of a denial, InternalError for a failure that is not ignored, and
+        BadRequest for a dry run that the webhook does not support.
+        """
+        if write.attributes.dry_run and not webhook.supports_dry_run:
+            raise BadRequest(f'admission webhook "{webhook.name}" does not support dry run')
+        try:
+            answer = await self._call(webhook, write, mutating=mutating)
+        except WebhookFailed as error:
+            text = f'failed calling webhook "{webhook.name}": {error}'
+            if webhook.ignores_failures:
+                _log.warning("Webhook failed, ignored", webhook=webhook.name, error=str(error))
+                return None
+            raise internal_error(text) from error
+        write.attributes.warnings.extend(answer.warnings)
+        if not answer.allowed:
+            raise answer.denial(webhook)
+        return answer
+
+    async def _call(self, webhook: Webhook, write: VersionedAttributes, *, mutating: bool) -> Answer:
+        version, uid = webhook.review_version, str(uuid.uuid4())
+        if not version:
+            why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+            raise WebhookFailed(f"could not create admission objects: {why}")
+        body = await self._clients.call(webhook, encode_review(version, uid, write))
+        return decode_answer(version, uid, body, mutating=mutating)
+
+
+def internal_error(why: str) -> InternalError:
+    """Return the error of the API server for something that went wrong."""
+    return InternalError(
+        f"Internal error occurred: {why}", details=StatusDetails(causes=(StatusCause(message=why),))
+    )  # fmt: skip
