@@ -18,7 +18,7 @@ from kubewright_controlplane.apiserver.admission.resourcequota import ResourceQu
 from kubewright_controlplane.apiserver.admission.serviceaccount import ServiceAccount
 from kubewright_controlplane.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
-from kubewright_controlplane.apiserver.registry.model import Attributes, Review
+from kubewright_controlplane.apiserver.registry.model import Attributes, Reinvocation, Review
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 
@@ -45,11 +45,19 @@ class Chain:
         """Let each plugin change the object. Raises the error of the first plugin that rejects it."""
         for plugin in self._mutating:
             plugin.admit(attributes)
-        again = attributes.reinvocation
-        if again is not None and again.is_needed and not again.is_running:
-            again.is_running = True
-            for plugin in self._mutating:
-                plugin.admit(attributes)
+        state = attributes.reinvocation
+        if state is not None and state.is_needed and not state.is_running and self.review(attributes) is None:
+            self.readmit(attributes)
+
+    def readmit(self, attributes: Attributes) -> None:
+        """Let the plugins change the object once more, because a policy or webhook has changed it.
+
+        If webhooks review the write, the second round begins after the first round of the webhooks.
+        """
+        state = attributes.reinvocation = attributes.reinvocation or Reinvocation()
+        state.is_running = True
+        for plugin in self._mutating:
+            plugin.admit(attributes)
 
     def validate(self, attributes: Attributes) -> None:
         """Let each plugin check the final object. Raises the error of the first plugin that rejects it."""

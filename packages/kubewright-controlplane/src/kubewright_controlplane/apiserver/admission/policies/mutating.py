@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kubewright.machinery.errors import (
-    BadRequest,
+    DecodeError,
     Forbidden,
     InternalError,
     Invalid,
@@ -36,13 +36,11 @@ from kubewright_controlplane.apiserver.admission.policies.stored import (
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
 from kubewright_controlplane.apiserver.registry import metadata as meta
-from kubewright_controlplane.apiserver.registry.conform import conform
 from kubewright_controlplane.apiserver.registry.model import Attributes, Reinvocation, View
-from kubewright_controlplane.apiserver.registry.objects import converted
-from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.node import Node
+from kubewright_controlplane.schema.structural.default import copied
 from kubewright_controlplane.schema.structural.schema import Schema
 
 
@@ -141,37 +139,40 @@ def _key(invocation: Invocation[MutatingPolicy]) -> object:
 def _replace_object(attributes: Attributes, changed: JSONObject, write: VersionedAttributes) -> None:
     """Replace the object of a write by a changed one, in the version and kind that the policy matches.
 
-    The parts that the request cannot change remain. Raises PolicyFault if the object does not fit its kind.
+    The parts that the request cannot change remain. Raises Invalid if the policy changed the identity of the object.
     """
-    resource, obj = attributes.resource, attributes.object
+    resource, before = attributes.resource, attributes.object or {}
+    write.replace_object(_strict(changed, write))
+    obj = attributes.object
     assert obj is not None
-    if write.kind == write.resource.gvk:
-        changed = _conformed(changed, write)
-        if write.resource is not resource:
-            changed = converted(changed, write.resource, resource)
     below = resource.subresources.get(attributes.subresource) if attributes.subresource else None
-    if isinstance(below, View):
-        changed = below.write(changed, attributes.old_object or obj, attributes)
-    elif resource.has_status:
-        changed.pop("status", None)
-        changed |= {"status": obj["status"]} if "status" in obj else {}
-    metadata = changed["metadata"] = dict(changed.get("metadata") or {})
+    if isinstance(below, View) and below.kind is None:
+        obj = attributes.object = below.write(obj, attributes.old_object or before, attributes)
+    elif resource.has_status and below is None:
+        obj.pop("status", None)
+        obj |= {"status": before["status"]} if "status" in before else {}
+    metadata = obj["metadata"] = dict(obj.get("metadata") or {})
     meta.match_namespace(resource, metadata, attributes.namespace)
     if attributes.old_object is not None:
         old_metadata = attributes.old_object["metadata"]
         if faults := meta.validate_update(metadata, old_metadata):
             raise Invalid.of(resource.kind, resource.group, attributes.name, faults)
         meta.keep_from_old(metadata, old_metadata)
-    obj.clear()
-    obj.update(changed)
 
 
-def _conformed(changed: JSONObject, write: VersionedAttributes) -> JSONObject:
-    call = WriteCall(WriteOptions(field_validation="Ignore" if write.resource.custom else "Strict"))
+def _strict(changed: JSONObject, write: VersionedAttributes) -> JSONObject:
+    """Return a changed document without unknown fields. Raises InternalError for those of a built-in kind."""
+    resource = write.resource
+    if write.kind != resource.gvk:
+        return changed
+    changed = copied(changed)
     try:
-        conform(write.resource, changed, call)
-    except BadRequest as error:
+        unknown = resource.schema.prune(changed)
+    except DecodeError as error:
         raise InternalError(f"Internal error occurred: {error}") from error
+    if unknown and not resource.custom:
+        faults = ", ".join(f'unknown field "{path}"' for path in unknown)
+        raise InternalError(f"Internal error occurred: strict decoding error: {faults}")
     return changed
 
 
