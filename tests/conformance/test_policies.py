@@ -558,7 +558,7 @@ async def test_a_mutating_policy_has_parameters(policies: Policies) -> None:
         applied("Object{data: {params.data.key: 'found'}}"),
         paramKind=PARAM_KIND,
         matchConditions=[{"name": "no-params", "expression": "!('params' in object.metadata.?labels.orValue({}))"}],
-        binding={"paramRef": {"selector": {"matchLabels": {"params": "yes"}}, "parameterNotFoundAction": "Deny"}},
+        binding={"paramRef": {"selector": {"matchLabels": {"params": "yes"}}, "parameterNotFoundAction": "Allow"}},
     )
     assert (await policies.changed(config_map("a")))["data"] == {"p1": "found", "p2": "found"}
 

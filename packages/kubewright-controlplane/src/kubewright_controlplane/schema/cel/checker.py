@@ -161,6 +161,9 @@ class _Checker:
             return DYN
         if operand.name == "map":
             return operand.parameters[1]
+        if operand.name.startswith("kubernetes.authorization."):
+            found = (operand.fields or {}).get(field)
+            return found or self._fault(expression.at, f"unexpected failed resolution of '{operand.name}'")
         if operand.fields is None:
             return self._fault(expression.at, f"type '{operand}' does not support field selection")
         found = operand.fields.get(field)
@@ -172,10 +175,13 @@ class _Checker:
             return self._fault(expression.at, f"undeclared reference to '{name}' (in container '')")
         fields = JSON_PATCH.fields if name == JSON_PATCH.name else None
         for field in expression.fields:
-            given = _unwrapped(self.check(field.value, scope), optional=field.optional)
+            found = self.check(field.value, scope)
+            given = _unwrapped(found, optional=field.optional)
             wanted = DYN if fields is None else fields.get(field.name)
+            if field.optional and found.name != "optional_type" and not found.is_dynamic:
+                self._fault(field.value.at, f"expected type 'optional_type({found})' but found '{found}'")
             if wanted is None:
-                self._fault(field.at, f"undefined field '{field.name}'")
+                self._fault(field.at, f"expected type of field '{field.name}' is '' but provided type is '{given}'")
             elif not assignable(wanted, given):
                 text = f"expected type of field '{field.name}' is '{wanted}' but provided type is '{given}'"
                 self._fault(field.at, text)
@@ -298,6 +304,8 @@ def _result(expression: Call, result: Type, given: list[Type]) -> Type:
         inner = given[0].parameters[-1]
         return optional_of(inner) if expression.function == "_[?_]" else inner
     if expression.function == "_?_:_":
+        if DYN in given[1:]:
+            return DYN
         return more_specific(given[1], given[2]) if assignable(given[1], given[2]) else given[2]
     return result
 

@@ -145,6 +145,9 @@ class _Parser:
         while True:
             if self._sees(".", ".?"):
                 token = self._take()
+                if self._next.kind != "ident":
+                    text = "" if self._next.kind == "end" else self._next.text
+                    self._fail(self._next.at, f"Syntax error: no viable alternative at input '{token.text}{text}'")
                 name = self._name()
                 if token.text == "." and self._sees("("):
                     operand = self._method(operand, name)
@@ -227,6 +230,8 @@ class _Parser:
             if self._sees("?"):
                 self._take()
                 optional = True
+            if self._next.kind != "ident":
+                self._unexpected(self._next, "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}")
             field = self._name()
             at = self._expect(":").at
             fields.append(StructField(at, field, self._expression(), optional))

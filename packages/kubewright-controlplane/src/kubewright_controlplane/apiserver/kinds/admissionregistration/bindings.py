@@ -29,7 +29,6 @@ _NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
 class _BindingStrategy(Strategy):
     """A binding of a policy: which requests it is for, and with which parameters."""
 
-    has_generation = False
     allow_unconditional_update = False
     policies: ClassVar[str]
 
