@@ -21,6 +21,7 @@ from pathlib import Path
 
 from kubewright.http.message import Request, Response
 from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
+from kubewright_controlplane.apiserver.admission.policies.typechecking import TypeChecking
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication
 from kubewright_controlplane.apiserver.authorization.authorizer import build_authorizer
@@ -57,6 +58,7 @@ class APIServer:
         admission.extend(default_plugins(self.resources, authorizer, self.options.disabled_admission))
         self._definitions = Definitions(self.resources, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
+        self._type_checking = TypeChecking(self.resources, self.options.clock)
         metrics = Metrics(self.resources)
         self._pipeline = Pipeline(
             authentication,
@@ -70,6 +72,7 @@ class APIServer:
         """Create the objects that every cluster has and this one lacks."""
         create_missing(self.resources, self.options.service_cidr)
         self._expiry.start()
+        self._type_checking.start()
 
     async def handle(self, request: Request) -> Response:
         """Answer a request. Never raises: an error becomes an answer."""
@@ -78,6 +81,7 @@ class APIServer:
     async def close(self) -> None:
         """End all watches, and write pending commits to the data folder."""
         self._expiry.close()
+        self._type_checking.close()
         await self._store.close()
 
 

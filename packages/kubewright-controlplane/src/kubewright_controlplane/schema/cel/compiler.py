@@ -6,7 +6,7 @@ Values of a document are converted to the types in its schema (timestamps, durat
 selected.
 
 Cost is counted where it can grow: each iteration of a loop costs what its body costs, and functions on strings, lists
-and maps cost a tenth of their size. The limit stops an expression that would run for long. The count is close to
+and maps cost a tenth of the sizes of their arguments and result. The limit stops an expression that would run for long. The count is close to
 cel-go's, but not equal.
 """
 
@@ -20,7 +20,7 @@ from kubewright.machinery.cel_names import unescape
 from kubewright_controlplane.schema.cel import loops
 from kubewright_controlplane.schema.cel.calls import call_of, candidates
 from kubewright_controlplane.schema.cel.checker import TYPE_NAMES
-from kubewright_controlplane.schema.cel.code import Code, Frame, require_bool
+from kubewright_controlplane.schema.cel.code import Code, Frame, Meter, require_bool
 from kubewright_controlplane.schema.cel.conversion import converter
 from kubewright_controlplane.schema.cel.functions import Function
 from kubewright_controlplane.schema.cel.syntax import (
@@ -48,6 +48,8 @@ from kubewright_controlplane.schema.cel.values import (
     item,
 )
 
+_PATTERN: Final = 1000
+"""The cost of compiling a pattern."""
 _TURN: Final = 3
 """The cost of an iteration of a loop, in addition to its body."""
 
@@ -80,21 +82,27 @@ class Program:
 
         Raises EvaluationError if it has no value, CostExceeded if it costs more than `budget`.
         """
-        frame: Frame = [budget, *values, *([None] * (self._slots - len(values)))]
+        frame: Frame = [budget, *values, *([None] * (self._slots - len(values))), None]
         try:
             return self._code(frame), frame[0]
         except RecursionError:
             raise EvaluationError("expression is nested too deeply") from None
 
-    def attempt(self, values: Sequence[Any], limit: int) -> Outcome:
+    def attempt(self, values: Sequence[Any], limit: int, meter: Meter) -> Outcome:
         """Evaluate the expression, and return its cost too if it has no value."""
-        frame: Frame = [limit, *values, *([None] * (self._slots - len(values)))]
+        outer = meter.reserve
+        frame: Frame = [0, *values, *([None] * (self._slots - len(values))), meter]
+        meter.reserve, value, error = limit, None, ""
         try:
-            return Outcome(self._code(frame), limit - frame[0])
+            frame[0] = meter.start(limit)
+            value = self._code(frame)
         except RecursionError:
-            return Outcome(None, limit - frame[0], "expression is nested too deeply")
-        except (EvaluationError, CostExceeded) as error:
-            return Outcome(None, limit - frame[0], str(error))
+            error = "expression is nested too deeply"
+        except (EvaluationError, CostExceeded) as caught:
+            error = str(caught)
+        cost = limit - frame[0] - meter.reserve
+        meter.reserve = outer
+        return Outcome(value, cost, error)
 
 
 class _Compiler:
@@ -217,7 +225,7 @@ class _Compiler:
             case "_==_" | "_!=_" | "@in" if special := _special_equality(expression, arguments):
                 return special
             case _:
-                return call_of(candidates(expression, self._functions), arguments)
+                return call_of(candidates(expression, self._functions), arguments, _extra_cost(expression))
 
     def _macro(self, expression: Macro, scope: Mapping[str, int]) -> Code:
         over = self.compile(expression.range, scope)
@@ -251,6 +259,13 @@ class _Compiler:
 def _has_nulls(of: Type) -> bool:
     """Return whether null is a value of a field or entry. In an object of a schema, it means absent."""
     return of.fields is None or of == VARIABLES
+
+
+def _extra_cost(expression: Call) -> int:
+    """Return the cost of a call that is known before the evaluation: a pattern that is not a literal is compiled."""
+    if expression.function in ("matches", "find", "findAll") and not isinstance(expression.arguments[1], Literal):
+        return _PATTERN
+    return 0
 
 
 def _constant(value: Any) -> Code:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kubewright.machinery.quantity import Quantity
 
+COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**63 - 1
 _UINT_MAX: Final = 2**64 - 1

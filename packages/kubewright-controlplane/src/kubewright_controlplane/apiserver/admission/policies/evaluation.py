@@ -1,7 +1,8 @@
 """The evaluation of a policy's expressions for one write, within their budgets.
 
 A binding and parameter have a budget for all expressions, and each expression and variable has a limit of its own.
-Costs are those of `schema.cel.compiler`.
+Costs are those of `schema.cel.compiler`. A real API server would evaluate for up to a second; here other requests wait
+meanwhile, so a policy also has a limit of time.
 
 Follows k8s.io/apiserver pkg/admission/plugin/cel/{activation,condition,composition}.go.
 """
@@ -20,6 +21,7 @@ from kubewright_controlplane.apiserver.admission.expressions import (
 )
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer as RequestAuthorizer
+from kubewright_controlplane.schema.cel.code import Meter
 from kubewright_controlplane.schema.cel.expression import CheckedExpression
 from kubewright_controlplane.schema.cel.library.authorization import Access, Authorizer, Decision, ResourceCheck
 from kubewright_controlplane.schema.cel.syntax import CompileError
@@ -27,6 +29,8 @@ from kubewright_controlplane.schema.cel.values import EvaluationError
 
 BUDGET: Final = 10_000_000
 """The cost limit of all expressions of a policy, for one write, binding and parameter."""
+TIME_LIMIT: Final = 0.05
+"""The seconds of processor time that a policy may use for one write, for all bindings and parameters."""
 
 Compiled: TypeAlias = CheckedExpression | CompileError
 """An expression, or what is wrong with it. Validation rejects invalid ones; another server may have stored one."""
@@ -47,8 +51,9 @@ class Result:
 class Variables(dict[str, Any]):
     """The variables of a policy for one write. Each is evaluated on first use, and its cost is recorded."""
 
-    def __init__(self, expressions: Mapping[str, Compiled]) -> None:
+    def __init__(self, expressions: Mapping[str, Compiled], meter: Meter) -> None:
         super().__init__()
+        self._meter = meter
         self.values_of_slots: Sequence[Any] = ()
         """The values of all variables that an expression may use, these variables included."""
         self._expressions = expressions
@@ -64,7 +69,7 @@ class Variables(dict[str, Any]):
             if isinstance(expression, CompileError):
                 self._errors[name] = f'composited variable "{name}" fails to compile: {expression}'
             else:
-                outcome = expression.program.attempt(self.values_of_slots, EXPRESSION_LIMIT)
+                outcome = expression.program.attempt(self.values_of_slots, EXPRESSION_LIMIT, self._meter)
                 self._cost += outcome.cost
                 if not outcome.error:
                     self[name] = outcome.value
@@ -104,6 +109,7 @@ class Inputs:
     """The Namespace of the write; None for objects of the cluster."""
     param: JSONObject | None
     variables: Mapping[str, Compiled]
+    meter: Meter
 
     def evaluate(
         self, expressions: Sequence[Compiled | None], budget: int, *, has_authorizer: bool = True
@@ -112,7 +118,7 @@ class Inputs:
 
         None is an expression that is not specified. Raises OutOfBudget.
         """
-        write, variables = self.write, Variables(self.variables)
+        write, variables = self.write, Variables(self.variables, self.meter)
         authorizer = authorizer_value(write, self.authorizer) if has_authorizer else _NO_AUTHORIZER
         values = (
             write.object, write.old_object, self.namespace, write.request, authorizer, self.param, variables,
@@ -125,7 +131,7 @@ class Inputs:
             elif isinstance(expression, CompileError):
                 results.append(Result(error=f"compilation error: {expression}"))
             else:
-                outcome = expression.program.attempt(values, EXPRESSION_LIMIT)
+                outcome = expression.program.attempt(values, EXPRESSION_LIMIT, self.meter)
                 budget -= outcome.cost + variables.take_cost()
                 if budget < 0:
                     raise OutOfBudget(OUT_OF_BUDGET)

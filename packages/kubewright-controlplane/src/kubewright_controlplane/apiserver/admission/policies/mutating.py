@@ -91,7 +91,8 @@ class MutatingAdmissionPolicies(Plugin):
     def _inputs(self, invocation: Invocation[MutatingPolicy], attributes: Attributes) -> Inputs:
         write = VersionedAttributes(attributes, invocation.resource)
         namespace = write_namespace(attributes, self._resources)
-        return Inputs(write, self._authorizer, namespace, invocation.param, invocation.policy.variables)
+        policy, meter = invocation.policy, invocation.meter
+        return Inputs(write, self._authorizer, namespace, invocation.param, policy.variables, meter)
 
     def _apply(self, patch_type: str, expression: Compiled, inputs: Inputs, attributes: Attributes) -> None:
         if isinstance(expression, CompileError):

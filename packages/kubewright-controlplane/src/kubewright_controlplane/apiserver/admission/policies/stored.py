@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, Generic, TypeVar
 
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.matching import Candidates, Criteria, is_policy
+from kubewright_controlplane.apiserver.admission.policies.evaluation import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.policies.params import collect_params, param_registry
 from kubewright_controlplane.apiserver.admission.policies.policy import Binding, Policy, PolicyFault
 from kubewright_controlplane.apiserver.admission.versions import namespace_of
@@ -23,6 +23,7 @@ from kubewright_controlplane.apiserver.registry.model import Attributes, Resourc
 from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright_controlplane.schema.cel.code import Meter
 
 P = TypeVar("P", bound=Policy)
 
@@ -38,6 +39,8 @@ class Invocation(Generic[P]):
     param: JSONObject | None
     resource: Resource
     """The resource of the write, in the version that the policy matches."""
+    meter: Meter
+    """Shared by all invocations of the policy for the write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ class StoredPolicies(Generic[P]):
                 continue
             if matched is None:
                 continue
+            meter = Meter(TIME_LIMIT)
             for bound in candidate.item.bindings.of(attributes):
                 binding = bound.item
                 try:
@@ -120,7 +124,7 @@ class StoredPolicies(Generic[P]):
                 except (APIError, PolicyFault) as error:
                     yield Misconfiguration(policy, binding, f"failed to configure binding: {error}")
                     continue
-                yield from map(partial(_invocation, policy, binding, matched), found)
+                yield from (Invocation(policy, binding, param, matched, meter) for param in found)
 
     def _param_registry(self, policy: P) -> Registry | None:
         return None if policy.param_kind is None else param_registry(policy.param_kind, self._resources)
@@ -130,10 +134,6 @@ def _params(registry: Registry | None, binding: Binding, attributes: Attributes)
     if registry is None or binding.param_ref is None:
         return [None]
     return collect_params(registry, binding.param_ref, namespace_of(attributes))
-
-
-def _invocation(policy: P, binding: Binding, resource: Resource, param: JSONObject | None) -> Invocation[P]:
-    return Invocation(policy, binding, param, resource)
 
 
 def write_namespace(attributes: Attributes, resources: ResourceSet) -> JSONObject | None:

@@ -76,9 +76,8 @@ class ValidatingAdmissionPolicies(Plugin):
                     yield f"'{each.policy.name}'{binding}", _Failure(each.error)
                 continue
             write = writes.setdefault(each.resource.gvr, VersionedAttributes(attributes, each.resource))
-            inputs = Inputs(
-                write, self._authorizer, write_namespace(attributes, self._resources), each.param, each.policy.variables
-            )
+            namespace = write_namespace(attributes, self._resources)
+            inputs = Inputs(write, self._authorizer, namespace, each.param, each.policy.variables, each.meter)
             title = f"'{each.policy.name}' with binding '{each.binding.name}'"
             for failure in _failures(each.policy, inputs):
                 if _acts(each, failure, title, attributes):

@@ -8,12 +8,12 @@ Follows k8s.io/kubernetes pkg/registry/admissionregistration/validatingadmission
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.cel_names import RESERVED
-from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required
+from kubewright.machinery.fields import OMITTED, FieldError, duplicate, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.policies.composition import Composition
 from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters import ParameterAccess
@@ -33,6 +33,8 @@ from kubewright_controlplane.schema.cel.types import BOOL, JSON_PATCH, NULL, OBJ
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")
 _MUTABLE: Final = ("*", "CONNECT", "CREATE", "UPDATE")
+_LONGEST_POLICY: Final = 32 * 1024
+"""The characters of all expressions of a policy. A real API server has no such limit, but compiles faster."""
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_ANNOTATION: Final = 5 * 1024
 _IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
@@ -70,6 +72,17 @@ class _PolicyStrategy(Strategy):
         if why:
             raise self._access.denied(attributes, "spec.paramKind", why)
 
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec: JSONObject = obj["spec"]
+        size = sum(map(len, _expressions(spec)))
+        if size > _LONGEST_POLICY:
+            why = f"has expressions of {size} characters; at most {_LONGEST_POLICY} are compiled, so split the policy"
+            return [invalid("spec", OMITTED, why)]
+        return self._faults(obj, spec)
+
+    def _faults(self, obj: JSONObject, spec: JSONObject) -> list[FieldError]:
+        raise NotImplementedError
+
     def _match_faults(self, spec: JSONObject) -> list[FieldError]:
         """Return the faults of the fields that both kinds of policies have, before their variables."""
         faults = checks.one_of("spec.failurePolicy", spec.get("failurePolicy"), FAILURE_POLICIES)
@@ -92,8 +105,7 @@ class _PolicyStrategy(Strategy):
 class ValidatingPolicyStrategy(_PolicyStrategy):
     """ValidatingAdmissionPolicies."""
 
-    def validate(self, obj: JSONObject) -> list[FieldError]:
-        spec: JSONObject = obj["spec"]
+    def _faults(self, obj: JSONObject, spec: JSONObject) -> list[FieldError]:
         variables: Sequence[JSONObject] = spec.get("variables") or ()
         composition = Composition(has_parameters=spec.get("paramKind") is not None, has_variables=bool(variables))
         faults = self._match_faults(spec) + self._condition_faults(spec)
@@ -112,8 +124,7 @@ class ValidatingPolicyStrategy(_PolicyStrategy):
 class MutatingPolicyStrategy(_PolicyStrategy):
     """MutatingAdmissionPolicies."""
 
-    def validate(self, obj: JSONObject) -> list[FieldError]:
-        spec: JSONObject = obj["spec"]
+    def _faults(self, obj: JSONObject, spec: JSONObject) -> list[FieldError]:
         composition = Composition(has_parameters=spec.get("paramKind") is not None)
         faults = self._match_faults(spec)
         faults += mutating_operation_faults("spec.matchConstraints", spec.get("matchConstraints"))
@@ -127,6 +138,18 @@ class MutatingPolicyStrategy(_PolicyStrategy):
         return faults + checks.one_of(
             "spec.reinvocationPolicy", spec.get("reinvocationPolicy"), REINVOCATION_POLICIES
         )  # fmt: skip
+
+
+def _expressions(spec: JSONObject) -> Iterator[str]:
+    """Yield the source of each expression of a policy."""
+    parts = [
+        each
+        for field in ("matchConditions", "variables", "validations", "auditAnnotations", "mutations")
+        for each in spec.get(field) or ()
+    ]
+    parts += [patch for part in parts for field in ("jsonPatch", "applyConfiguration") if (patch := part.get(field))]
+    for part in parts:
+        yield from (part.get(field) or "" for field in ("expression", "messageExpression", "valueExpression"))
 
 
 def mutating_operation_faults(path: str, match: JSONObject | None) -> list[FieldError]:
