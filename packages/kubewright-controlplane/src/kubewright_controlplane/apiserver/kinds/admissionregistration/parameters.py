@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubewright.machinery.errors import Invalid
 from kubewright.machinery.fields import forbidden
-from kubewright.machinery.gvk import GroupVersion
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
@@ -25,7 +25,7 @@ class ParameterAccess:
 
     def resource(self, kind: JSONObject) -> Resource | None:
         """Return the resource of a `paramKind`; None if it is not served."""
-        return self._resources.of_kind(GroupVersion.parse(kind["apiVersion"]).kind(kind["kind"]))
+        return self._resources.of_kind(GroupVersionKind.parse(kind["apiVersion"], kind["kind"]))
 
     def allows(self, access: AccessAttributes) -> bool:
         return self._authorizer.authorize(access).allowed
