@@ -21,7 +21,9 @@ from pathlib import Path
 
 from kubewright.http.message import Request, Response
 from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
+from kubewright_controlplane.apiserver.admission.policies.reviewers import policy_reviewers
 from kubewright_controlplane.apiserver.admission.policies.typechecking import TypeChecking
+from kubewright_controlplane.apiserver.admission.webhooks.reviewers import Webhooks
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication
 from kubewright_controlplane.apiserver.authorization.authorizer import build_authorizer
@@ -55,7 +57,11 @@ class APIServer:
         authentication = build_authentication(self.resources, self.options)
         authorizer = build_authorizer(self.resources)
         builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
-        admission.extend(default_plugins(self.resources, authorizer, self.options.disabled_admission))
+        disabled = self.options.disabled_admission
+        admission.extend(default_plugins(self.resources, disabled))
+        self._webhooks = Webhooks(self.resources, authorizer, self.options.webhooks)
+        mutating, validating = policy_reviewers(self.resources, authorizer, disabled)
+        admission.add_reviewers([*mutating, self._webhooks.mutating, *validating, self._webhooks.validating])
         self._definitions = Definitions(self.resources, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
         self._type_checking = TypeChecking(self.resources, self.options.clock)
@@ -82,6 +88,7 @@ class APIServer:
         """End all watches, and write pending commits to the data folder."""
         self._expiry.close()
         self._type_checking.close()
+        await self._webhooks.close()
         await self._store.close()
 
 

@@ -1,6 +1,7 @@
 """The chain of admission plugins that each write passes through.
 
-The plugins are those of kube-apiserver that are on by default and matter to operators, in its order.
+The plugins are those of kube-apiserver that are on by default and matter to operators, in its order. Reviewers are
+those that are configured by objects, and that a request may have to wait for: webhooks.
 """
 
 from __future__ import annotations
@@ -10,15 +11,13 @@ from collections.abc import Container, Iterable
 from kubewright_controlplane.apiserver.admission.limitranger import LimitRanger
 from kubewright_controlplane.apiserver.admission.namespacelifecycle import NamespaceLifecycle
 from kubewright_controlplane.apiserver.admission.plugin import AdmissionPlugin, Plugin
-from kubewright_controlplane.apiserver.admission.policies.mutating import MutatingAdmissionPolicies
-from kubewright_controlplane.apiserver.admission.policies.validating import ValidatingAdmissionPolicies
 from kubewright_controlplane.apiserver.admission.pods import DefaultTolerationSeconds, Priority, RuntimeClass
 from kubewright_controlplane.apiserver.admission.protection import StorageObjectInUseProtection
 from kubewright_controlplane.apiserver.admission.resourcequota import ResourceQuota
+from kubewright_controlplane.apiserver.admission.review import Reviewer, StagedReview
 from kubewright_controlplane.apiserver.admission.serviceaccount import ServiceAccount
 from kubewright_controlplane.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
-from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
-from kubewright_controlplane.apiserver.registry.model import Attributes, Reinvocation, Review
+from kubewright_controlplane.apiserver.registry.model import Attributes, Review
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 
@@ -28,6 +27,7 @@ class Chain:
     def __init__(self) -> None:
         self._mutating: list[AdmissionPlugin] = []
         self._validating: list[AdmissionPlugin] = []
+        self._reviewers: list[Reviewer] = []
 
     def extend(self, plugins: Iterable[AdmissionPlugin]) -> None:
         """Add plugins at the end. A plugin is called only for the methods that it overrides."""
@@ -37,25 +37,17 @@ class Chain:
             if type(plugin).validate is not Plugin.validate:
                 self._validating.append(plugin)
 
+    def add_reviewers(self, reviewers: Iterable[Reviewer]) -> None:
+        """Add reviewers at the end."""
+        self._reviewers.extend(reviewers)
+
     def review(self, attributes: Attributes) -> Review | None:
-        """Return None: webhooks are not supported."""
-        return None
+        """Return the webhooks and policies that the write may concern; None if there are none."""
+        stages = [stage for each in self._reviewers if (stage := each.begin(attributes)) is not None]
+        return StagedReview(self, attributes, stages) if stages else None
 
     def admit(self, attributes: Attributes) -> None:
         """Let each plugin change the object. Raises the error of the first plugin that rejects it."""
-        for plugin in self._mutating:
-            plugin.admit(attributes)
-        state = attributes.reinvocation
-        if state is not None and state.is_needed and not state.is_running and self.review(attributes) is None:
-            self.readmit(attributes)
-
-    def readmit(self, attributes: Attributes) -> None:
-        """Let the plugins change the object once more, because a policy or webhook has changed it.
-
-        If webhooks review the write, the second round begins after the first round of the webhooks.
-        """
-        state = attributes.reinvocation = attributes.reinvocation or Reinvocation()
-        state.is_running = True
         for plugin in self._mutating:
             plugin.admit(attributes)
 
@@ -65,9 +57,7 @@ class Chain:
             plugin.validate(attributes)
 
 
-def default_plugins(
-    resources: ResourceSet, authorizer: Authorizer, disabled: Container[str]
-) -> list[AdmissionPlugin]:
+def default_plugins(resources: ResourceSet, disabled: Container[str]) -> list[AdmissionPlugin]:
     """Return the plugins of a server, without the `disabled` ones."""
     plugins: list[AdmissionPlugin] = [
         NamespaceLifecycle(resources),
@@ -79,8 +69,6 @@ def default_plugins(
         DefaultStorageClass(resources),
         StorageObjectInUseProtection(resources),
         PersistentVolumeClaimResize(resources),
-        MutatingAdmissionPolicies(resources, authorizer),
-        ValidatingAdmissionPolicies(resources, authorizer),
         ResourceQuota(resources),
     ]
     return [plugin for plugin in plugins if plugin.name not in disabled]

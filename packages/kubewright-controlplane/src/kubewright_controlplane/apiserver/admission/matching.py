@@ -149,7 +149,7 @@ class Criteria:
         """
         if not self._matches_objects(attributes):
             return None
-        matched = hits.resource(attributes.name)
+        matched = hits.resource("" if attributes.in_collection else attributes.name)
         if matched is None or not self._matches_namespace(attributes, resources):
             return None
         return matched

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from kubewright.machinery.errors import DecodeError, InternalError
+from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.gvk import GroupVersionKind, GroupVersionResource
 from kubewright.machinery.json import JSONObject, equal
+from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes, Resource, View
 from kubewright_controlplane.apiserver.registry.objects import converted
 from kubewright_controlplane.schema.structural.default import copied
@@ -53,14 +54,14 @@ class VersionedAttributes:
             "requestKind": _kind_document(kind_of(own, subresource)),
             "requestResource": _resource_document(own.gvr),
             "requestSubResource": subresource,
-            "name": attributes.name,
+            "name": "" if attributes.in_collection else attributes.name,
             "namespace": namespace_of(attributes),
         }
         return {key: value for key, value in request.items() if value != ""} | {
             "operation": attributes.operation,
             "userInfo": attributes.user.to_dict(),
             "dryRun": attributes.dry_run,
-            "options": attributes.options or None,
+            "options": _options_document(attributes),
         }
 
     def replace_object(self, changed: JSONObject) -> bool:
@@ -72,27 +73,35 @@ class VersionedAttributes:
         attributes, own = self.attributes, self.attributes.resource
         assert attributes.object is not None
         before, after = attributes.object, copied(changed)
-        below = own.subresources.get(attributes.subresource) if attributes.subresource else None
-        if isinstance(below, View) and below.kind is not None:
-            after = below.write(after, before, attributes)
-        elif self.kind == self.resource.gvk:
+        if self.kind == self.resource.gvk:
             after = converted(_conformed(self.resource, after), self.resource, own)
+        below = own.subresources.get(attributes.subresource) if attributes.subresource else None
+        if isinstance(below, View):
+            assert attributes.old_object is not None
+            after = below.write(after, attributes.old_object if below.kind is None else before, attributes)
         attributes.object = after
         return not equal(before, after)
 
     def _converted(self, obj: JSONObject | None) -> JSONObject | None:
         own = self.attributes.resource
-        if obj is None or self.resource is own or kind_of(own, self.attributes.subresource) != own.gvk:
+        if obj is None:
+            return None
+        if self.resource is not own and kind_of(own, self.attributes.subresource) == own.gvk:
+            return converted(obj, own, self.resource)
+        if "kind" in obj and "apiVersion" in obj:
             return obj
-        return converted(obj, own, self.resource)
+        return {"kind": self.kind.kind, "apiVersion": self.kind.api_version, **obj}
 
 
 def _conformed(resource: Resource, obj: JSONObject) -> JSONObject:
+    given = (obj.get("apiVersion"), obj.get("kind"))
+    if given != (resource.api_version, resource.kind):
+        raise internal_error(f"{given[0]}, Kind={given[1]} is not {resource.api_version}, Kind={resource.kind}")
     obj["metadata"] = obj.get("metadata") or {}
     try:
         resource.schema.prune(obj)
     except DecodeError as error:
-        raise InternalError(f"Internal error occurred: {error}") from error
+        raise internal_error(str(error)) from error
     resource.schema.default(obj)
     resource.strategy.default(obj)
     return obj
@@ -126,6 +135,15 @@ def _shown(attributes: Attributes, obj: JSONObject | None) -> JSONObject | None:
     if obj is None or not isinstance(below, View) or below.kind is None:
         return obj
     return below.read(obj)
+
+
+def _options_document(attributes: Attributes) -> JSONObject | None:
+    """Return the options of the request. Those of a patch are shown as those of what the patch does."""
+    options = attributes.options
+    if not options or attributes.operation not in ("CREATE", "UPDATE"):
+        return options or None
+    kind = "CreateOptions" if attributes.operation == "CREATE" else "UpdateOptions"
+    return {key: value for key, value in options.items() if key != "force"} | {"kind": kind}
 
 
 def _kind_document(kind: GroupVersionKind) -> JSONObject:

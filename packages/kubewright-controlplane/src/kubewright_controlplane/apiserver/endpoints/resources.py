@@ -6,10 +6,12 @@ Follows apiserver's pkg/endpoints/handlers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import parse_qs
 
 from kubewright._runtime.clock import Clock
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails
+from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, StatusDetails
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers, body, parameters, patching
@@ -20,6 +22,7 @@ from kubewright_controlplane.apiserver.endpoints.table import TableForm
 from kubewright_controlplane.apiserver.registry.conform import Nonconforming
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.listing import list_entries, parse_revision, reject_future
+from kubewright_controlplane.apiserver.registry.metadata import match_namespace, metadata_of
 from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Operation, View
 from kubewright_controlplane.apiserver.registry.objects import encode_json, from_stored, served
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
@@ -52,7 +55,10 @@ class ResourceEndpoints:
         if info.namespace and not registry.resource.namespaced and info.resource != "namespaces":
             raise not_served()
         call = _ResourceRequest(registry, request, info, user, self._clock)
-        response = await (call.subresource() if info.subresource else call.resource())
+        try:
+            response = await (call.subresource() if info.subresource else call.resource())
+        except APIError as error:
+            response = answers.failure(error)
         if registry.resource.deprecation_warning:
             call.warnings.append(registry.resource.deprecation_warning)
         answers.add_warnings(response, call.warnings)
@@ -166,8 +172,10 @@ class _ResourceRequest:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
         page = list_entries(self._registry.store, self._resource, parameters.list_options(self._query, self._namespace))
+        options.in_collection = True
         for entry in page.entries:
-            await self._remove(entry.name, entry.namespace, options)
+            with suppress(NotFound):  # another delete came first
+                await self._remove(entry.name, entry.namespace, options)
         return answers.document(200, show.page(page), show.content_type)
 
     async def _remove(self, name: str, namespace: str, options: DeleteOptions) -> WriteResult:
@@ -183,8 +191,9 @@ class _ResourceRequest:
         if self._info.verb not in subresource.verbs:
             raise _not_allowed()
         if isinstance(subresource, Connection):
-            attributes = self._attributes("CONNECT")
-            await self._admit(attributes)
+            attributes = self._attributes("CONNECT", _connect_options(subresource, self._request))
+            if subresource.is_admitted:
+                await self._admit(attributes)
             return await subresource.connect(self._request, attributes)
         check_encoding(self._accept)
         if isinstance(subresource, Action):
@@ -209,6 +218,8 @@ class _ResourceRequest:
     async def _run_action(self, action: Action) -> Response:
         call = self._write_call("CreateOptions")
         obj = self._decode_body(call, action.kind)
+        if self._resource.namespaced:
+            match_namespace(self._resource, metadata_of(obj), self._namespace)
         attributes = self._attributes("CREATE", obj, call.options)
         await self._admit(attributes)
         assert attributes.object is not None
@@ -349,6 +360,14 @@ def _answer_write(show: Representation, written: WriteResult, view: View | None 
     """Answer a write with the bytes that it stored, or with what a view of another kind shows of the object."""
     data = written.data if view is None or view.kind is None else encode_json(view.read(written.object))
     return answers.document(201 if written.created else 200, show.one(data), show.content_type)
+
+
+def _connect_options(subresource: Connection, request: Request) -> JSONObject | None:
+    """Return the options of a connection as admission sees them, such as PodExecOptions."""
+    if subresource.kind is None:
+        return None
+    kind = {"kind": subresource.kind.kind, "apiVersion": subresource.kind.api_version}
+    return kind | subresource.options(parse_qs(request.query))
 
 
 def _not_allowed() -> MethodNotAllowed:

@@ -9,7 +9,7 @@ Follows k8s.io/apiserver/pkg/registry/rest (strategies, subresources) and pkg/ad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -46,16 +46,6 @@ _SPEC_FIELDS: Final = FieldSet.of_paths("spec")
 
 
 @dataclass(slots=True)
-class Reinvocation:
-    """The second round of the mutating plugins for one write, which follows if a policy changed the object."""
-
-    is_needed: bool = False
-    is_running: bool = False
-    invoked: set[object] = field(default_factory=set[object])
-    """What was invoked in the first round and takes part in the second, by keys of its own."""
-
-
-@dataclass(slots=True)
 class Attributes:
     """One write on its way: passed to strategies, admission plugins and subresources alike.
 
@@ -77,8 +67,8 @@ class Attributes:
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as the client sent them."""
     warnings: list[str] = field(default_factory=list[str])
     """Sent to the client as Warning headers."""
-    reinvocation: Reinvocation | None = None
-    """None until a policy is evaluated."""
+    in_collection: bool = False
+    """One of many deletes of a deletecollection. Webhooks and policies see no name."""
 
 
 class Review(Protocol):
@@ -165,6 +155,12 @@ class Connection(Subresource):
     """Handles the whole request and returns the whole response: log, exec, proxy."""
 
     verbs: tuple[str, ...] = ("get",)
+    is_admitted: bool = True
+    """Admission sees the request, as operation CONNECT. It does not see a request that only reads, such as log."""
+
+    def options(self, query: Mapping[str, Sequence[str]]) -> JSONObject:
+        """Return the fields of the connection's options, for admission."""
+        return {}
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         raise NotImplementedError

@@ -110,14 +110,19 @@ class Registry:
         return self._begin_create(obj, call)
 
     def _begin_create(self, obj: JSONObject, call: WriteCall, *, applied: bool = False) -> Write:
-        resource, metadata = self.resource, obj["metadata"]
-        if resource.has_status and resource.strategy.resets_status_on_create:
-            obj.pop("status", None)
+        metadata = obj["metadata"]
+        self.reset_create(obj)
         if not applied:
             self._own_fields(None, obj, "", call)
         attributes = self._attributes("CREATE", metadata, call)
         attributes.object = obj
         return Create(self, attributes, call)
+
+    def reset_create(self, obj: JSONObject) -> None:
+        """Drop what a create cannot set."""
+        meta.drop_server_owned(obj["metadata"])
+        if self.resource.has_status and self.resource.strategy.resets_status_on_create:
+            obj.pop("status", None)
 
     # Updating
 
@@ -201,10 +206,16 @@ class Registry:
 
     def _conform_update(self, target: Target, new: JSONObject, call: WriteCall) -> list[FieldError]:
         """Conform `new` to its schema, and reset what an update cannot change. Returns the faults in its metadata."""
-        resource, old = self.resource, target.old
+        resource = self.resource
         new["metadata"] = dict(new.get("metadata") or {})
         conform(resource, new, call)
+        return self.reset_update(target, new)
+
+    def reset_update(self, target: Target, new: JSONObject) -> list[FieldError]:
+        """Reset what an update cannot change. Returns the faults in the metadata. Raises Conflict."""
+        resource, old = self.resource, target.old
         metadata, old_metadata = meta.metadata_of(new), old["metadata"]
+        meta.match_namespace(resource, metadata, old_metadata.get("namespace", ""))
         self._reject_stale(metadata, old_metadata)
         faults = meta.validate_update(metadata, old_metadata)
         meta.keep_from_old(metadata, old_metadata)
@@ -273,6 +284,7 @@ class Registry:
             dry_run=options.dry_run,
             options=options.raw,
             warnings=warnings,
+            in_collection=options.in_collection,
         )
         return Delete(self, target, attributes, options)
 

@@ -109,6 +109,7 @@ class Create:
         self._registry = registry
         self._call = call
         self._generates_name = False
+        self._begun = attributes.object
         registry.admission.admit(attributes)
 
     @property
@@ -119,6 +120,9 @@ class Create:
     def validate(self) -> None:
         registry, obj, attributes = self._registry, self._object, self.attributes
         metadata = obj["metadata"]
+        if obj is not self._begun:  # admission has replaced it
+            registry.reset_create(obj)
+            meta.match_namespace(registry.resource, metadata, attributes.namespace)
         self._generates_name = not metadata.get("name")
         meta.fill_for_create(metadata, registry.clock.now())
         attributes.name = metadata.get("name", "")
@@ -173,6 +177,7 @@ class Update:
         self._target = target
         self._call = call
         self._faults = faults
+        self._begun = attributes.object
         registry.admission.admit(attributes)
 
     @property
@@ -186,10 +191,12 @@ class Update:
 
     def validate(self) -> None:
         registry, new, attributes = self._registry, self._object, self.attributes
+        if new is not self._begun:  # admission has replaced it
+            self._faults = registry.reset_update(self._target, new)
         faults = self._faults + self._prepare(new)
         if faults:
             kind = self._fault_kind()
-            raise Invalid.of(kind.kind, kind.group, new["metadata"]["name"], faults)
+            raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", faults)
         registry.admission.validate(attributes)
         self._call.warnings.extend(registry.resource.strategy.warnings(new, self._target.old))
 

@@ -8,8 +8,9 @@ Follows k8s.io/apiserver pkg/admission/plugin/policy/mutating.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Final
 
 from kubewright.machinery.errors import (
     DecodeError,
@@ -23,7 +24,7 @@ from kubewright.machinery.errors import (
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
+from kubewright_controlplane.apiserver.admission.plugin import rejection
 from kubewright_controlplane.apiserver.admission.policies.evaluation import BUDGET, Compiled, Inputs, OutOfBudget
 from kubewright_controlplane.apiserver.admission.policies.patches import applied, patched
 from kubewright_controlplane.apiserver.admission.policies.policy import MutatingPolicy, PolicyFault
@@ -33,10 +34,11 @@ from kubewright_controlplane.apiserver.admission.policies.stored import (
     StoredPolicies,
     write_namespace,
 )
+from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
 from kubewright_controlplane.apiserver.registry import metadata as meta
-from kubewright_controlplane.apiserver.registry.model import Attributes, Reinvocation, View
+from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.node import Node
@@ -44,49 +46,64 @@ from kubewright_controlplane.schema.structural.default import copied
 from kubewright_controlplane.schema.structural.schema import Schema
 
 
-class MutatingAdmissionPolicies(Plugin):
+class MutatingAdmissionPolicies:
     """Evaluates the stored MutatingAdmissionPolicies."""
 
-    name = "MutatingAdmissionPolicy"
+    name: Final = "MutatingAdmissionPolicy"
 
     def __init__(self, resources: ResourceSet, authorizer: Authorizer) -> None:
         self._resources = resources
         self._authorizer = authorizer
         self._policies = StoredPolicies(resources, "mutatingadmissionpolicies", MutatingPolicy)
 
-    def admit(self, attributes: Attributes) -> None:
+    def begin(self, attributes: Attributes) -> Stage | None:
+        """Return the evaluation of the policies for a write; None if no policy can concern it."""
         if attributes.object is None or not self._policies.concern(attributes):
-            return
+            return None
+        return _Mutation(self, attributes)
+
+    def admit(self, attributes: Attributes, invoked: set[object], *, again: bool) -> bool:
+        """Let each policy change the object. Returns whether one did.
+
+        `invoked` collects the policies that take part in a second round (`again`). Raises Forbidden if a policy
+        fails and must not.
+        """
         errors: list[tuple[str, str]] = []
+        changed = False
         for each in list(self._policies.invocations(attributes)):
             if isinstance(each, Misconfiguration):
                 if each.policy.fails:
                     errors.append((_misconfigured(each), "Forbidden"))
-            elif not _is_passed_over(each, attributes):
+            elif not again or _key(each) in invoked:
+                mutation = self._mutate(each, attributes)
+                if mutation is None:
+                    continue
+                changed = changed or mutation.is_applied
                 title = f"policy '{each.policy.name}' with binding '{each.binding.name}'"
-                errors += [(f"{title} denied request: {why}", "Invalid") for why in self._mutate(each, attributes)]
+                errors += [(f"{title} denied request: {why}", "Invalid") for why in mutation.faults]
+                if each.policy.is_reinvoked:
+                    invoked.add(_key(each))
         if errors:
             raise _denied(attributes, errors)
+        return changed
 
-    def _mutate(self, invocation: Invocation[MutatingPolicy], attributes: Attributes) -> list[str]:
-        """Change the object as a policy asks. Returns the faults that reject the write."""
+    def _mutate(self, invocation: Invocation[MutatingPolicy], attributes: Attributes) -> _Effect | None:
+        """Change the object as a policy asks. Returns None if the conditions of the policy are not met."""
         policy, faults = invocation.policy, list[str]()
+        is_applied = False
         try:
             if not policy.meets_conditions(self._inputs(invocation, attributes)):
-                return []
+                return None
         except PolicyFault as fault:
-            return [str(fault)]
-        state = attributes.reinvocation = attributes.reinvocation or Reinvocation()
+            return _Effect(False, [str(fault)])
         for patch_type, expression in policy.mutations:
             try:
                 self._apply(patch_type, expression, self._inputs(invocation, attributes), attributes)
             except (PolicyFault, OutOfBudget) as fault:
                 faults.append(str(fault))
             else:
-                state.is_needed = True
-        if policy.is_reinvoked:
-            state.invoked.add(_key(invocation))
-        return faults if policy.fails else []
+                is_applied = True
+        return _Effect(is_applied, faults if policy.fails else [])
 
     def _inputs(self, invocation: Invocation[MutatingPolicy], attributes: Attributes) -> Inputs:
         write = VersionedAttributes(attributes, invocation.resource)
@@ -121,15 +138,30 @@ class MutatingAdmissionPolicies(Plugin):
             raise ServiceUnavailable(f"Resource kind {write.kind} not found. {why}") from None
 
 
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """What a policy did to an object."""
+
+    is_applied: bool
+    """Whether one of its mutations was applied, even if it changed nothing."""
+    faults: list[str]
+
+
+class _Mutation(Stage):
+    """The two rounds of the policies for one write."""
+
+    def __init__(self, policies: MutatingAdmissionPolicies, attributes: Attributes) -> None:
+        self._policies = policies
+        self._attributes = attributes
+        self._invoked: set[object] = set()
+
+    async def admit(self, *, again: bool) -> bool:
+        return self._policies.admit(self._attributes, self._invoked, again=again)
+
+
 @lru_cache(maxsize=16)  # the few kinds of subresources
 def _builtin_schema(kind: GroupVersionKind) -> Schema:
     return Schema.from_openapi(catalog.schema_ref(kind), catalog.components())
-
-
-def _is_passed_over(invocation: Invocation[MutatingPolicy], attributes: Attributes) -> bool:
-    """Return whether this is the second round, and the policy takes no part in it."""
-    state = attributes.reinvocation
-    return state is not None and state.is_running and _key(invocation) not in state.invoked
 
 
 def _key(invocation: Invocation[MutatingPolicy]) -> object:
@@ -146,10 +178,7 @@ def _replace_object(attributes: Attributes, changed: JSONObject, write: Versione
     write.replace_object(_strict(changed, write))
     obj = attributes.object
     assert obj is not None
-    below = resource.subresources.get(attributes.subresource) if attributes.subresource else None
-    if isinstance(below, View) and below.kind is None:
-        obj = attributes.object = below.write(obj, attributes.old_object or before, attributes)
-    elif resource.has_status and below is None:
+    if resource.has_status and not attributes.subresource:
         obj.pop("status", None)
         obj |= {"status": before["status"]} if "status" in before else {}
     metadata = obj["metadata"] = dict(obj.get("metadata") or {})

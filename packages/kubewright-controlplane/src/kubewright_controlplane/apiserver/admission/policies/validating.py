@@ -11,7 +11,7 @@ from typing import Final
 
 from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import APIError, Forbidden, Invalid, RequestTooLarge, StatusCause, StatusDetails
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
+from kubewright_controlplane.apiserver.admission.plugin import rejection
 from kubewright_controlplane.apiserver.admission.policies.evaluation import BUDGET, Inputs, OutOfBudget, Result
 from kubewright_controlplane.apiserver.admission.policies.policy import PolicyFault, ValidatingPolicy
 from kubewright_controlplane.apiserver.admission.policies.stored import (
@@ -20,6 +20,7 @@ from kubewright_controlplane.apiserver.admission.policies.stored import (
     StoredPolicies,
     write_namespace,
 )
+from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
 from kubewright_controlplane.apiserver.registry.model import Attributes
@@ -47,19 +48,22 @@ class _Failure:
     """Whether the failure rejects the write, whatever the actions of the binding."""
 
 
-class ValidatingAdmissionPolicies(Plugin):
+class ValidatingAdmissionPolicies:
     """Evaluates the stored ValidatingAdmissionPolicies."""
 
-    name = "ValidatingAdmissionPolicy"
+    name: Final = "ValidatingAdmissionPolicy"
 
     def __init__(self, resources: ResourceSet, authorizer: Authorizer) -> None:
         self._resources = resources
         self._authorizer = authorizer
         self._policies = StoredPolicies(resources, "validatingadmissionpolicies", ValidatingPolicy)
 
+    def begin(self, attributes: Attributes) -> Stage | None:
+        """Return the evaluation of the policies for a write; None if no policy can concern it."""
+        return _Validation(self, attributes) if self._policies.concern(attributes) else None
+
     def validate(self, attributes: Attributes) -> None:
-        if not self._policies.concern(attributes):
-            return
+        """Raise the error of the first policy that denies the write. All policies are evaluated."""
         denials = list(self._denials(attributes))
         if denials:
             raise _denied(attributes, *denials[0])
@@ -82,6 +86,15 @@ class ValidatingAdmissionPolicies(Plugin):
             for failure in _failures(each.policy, inputs):
                 if _acts(each, failure, title, attributes):
                     yield title, failure
+
+
+@dataclass(frozen=True, slots=True)
+class _Validation(Stage):
+    policies: ValidatingAdmissionPolicies
+    attributes: Attributes
+
+    async def validate(self) -> None:
+        self.policies.validate(self.attributes)
 
 
 def _acts(invocation: Invocation[ValidatingPolicy], failure: _Failure, title: str, attributes: Attributes) -> bool:

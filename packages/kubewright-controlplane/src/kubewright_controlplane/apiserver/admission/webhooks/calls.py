@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from kubewright._runtime.log import get_logger
-from kubewright.machinery.errors import BadRequest, InternalError, StatusCause, StatusDetails
+from kubewright.machinery.errors import BadRequest
 from kubewright_controlplane.apiserver.admission.matching import Candidate
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.admission.webhooks.client import WebhookClients
@@ -17,6 +17,7 @@ from kubewright_controlplane.apiserver.admission.webhooks.review import (
     encode_review,
 )
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
+from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -71,10 +72,3 @@ class WebhookCaller:
             raise WebhookFailed(f"could not create admission objects: {why}")
         body = await self._clients.call(webhook, encode_review(version, uid, write))
         return decode_answer(version, uid, body, mutating=mutating)
-
-
-def internal_error(why: str) -> InternalError:
-    """Return the error of the API server for something that went wrong."""
-    return InternalError(
-        f"Internal error occurred: {why}", details=StatusDetails(causes=(StatusCause(message=why),))
-    )  # fmt: skip

@@ -82,6 +82,10 @@ class WebhookClients:
             raise WebhookFailed(f"could not get REST client: {error}") from error
         if not 200 <= response.status <= 206:
             raise WebhookFailed(f"failed to call webhook: {_status_text(response.status, answer)}")
+        if not answer:
+            content_type = response.headers.get("content-type") or "application/json"
+            why = f"0-length response with status code: {response.status} and content type: {content_type}"
+            raise WebhookFailed(f"failed to call webhook: {why}")
         return answer
 
     async def close(self) -> None:

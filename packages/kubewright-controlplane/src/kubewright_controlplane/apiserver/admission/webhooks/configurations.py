@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.expressions import MatchConditions
 from kubewright_controlplane.apiserver.admission.matching import Candidates, Criteria
+from kubewright_controlplane.apiserver.kinds.admissionregistration.webhooks import REVIEW_VERSIONS
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
-
-_KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 
 
 class Webhook:
@@ -25,7 +22,7 @@ class Webhook:
         self.supports_dry_run = spec.get("sideEffects") in ("None", "NoneOnDryRun")
         self.reinvoked = spec.get("reinvocationPolicy") == "IfNeeded"
         self.review_version: str = next(
-            (each for each in spec.get("admissionReviewVersions") or () if each in _KNOWN_VERSIONS), ""
+            (each for each in spec.get("admissionReviewVersions") or () if each in REVIEW_VERSIONS), ""
         )
         self.criteria = Criteria.of_webhook(spec)
         self.conditions = MatchConditions(

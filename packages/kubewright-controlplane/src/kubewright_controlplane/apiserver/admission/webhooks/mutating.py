@@ -5,65 +5,70 @@ Follows k8s.io/apiserver pkg/admission/plugin/webhook/mutating and pkg/admission
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONArray, JSONObject, equal
 from kubewright.machinery.patch import json_patch
+from kubewright_controlplane.apiserver.admission.matching import Candidate
+from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
-from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller, internal_error
+from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller
 from kubewright_controlplane.apiserver.admission.webhooks.configurations import Configurations, Webhook
+from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes
-
-
-@dataclass(slots=True)
-class Reinvocation:
-    """Which webhooks are called again in a second round, since something changed the object after their call."""
-
-    due: set[Webhook] = field(default_factory=set[Webhook])
-    called: set[Webhook] = field(default_factory=set[Webhook])
-    """Those that may be called again, and were called after the last change."""
-    last: JSONObject | None = None
-    """The object after the last call."""
-    changed: bool = False
-    """A webhook has changed the object, so there is a second round."""
-
-    def note_change(self) -> None:
-        """Note that the object has changed: what was called before has not seen that."""
-        self.due |= self.called
-        self.called = set()
+from kubewright_controlplane.schema.structural.default import copied
 
 
 class MutatingWebhooks:
-    """Calls the webhooks of the stored MutatingWebhookConfigurations."""
+    """The reviewer that calls the webhooks of the stored MutatingWebhookConfigurations."""
 
     def __init__(self, configurations: Configurations, caller: WebhookCaller) -> None:
         self._configurations = configurations
         self._caller = caller
 
-    def may_concern(self, attributes: Attributes) -> bool:
-        """Return whether a rule of any webhook matches the operation and the resource."""
-        return bool(self._configurations.candidates.of(attributes))
+    def begin(self, attributes: Attributes) -> Stage | None:
+        """Return the calls for a write; None if no rule of any webhook matches it."""
+        candidates = self._configurations.candidates.of(attributes)
+        return _Calls(attributes, candidates, self._caller) if candidates else None
 
-    async def admit(self, attributes: Attributes, reinvocation: Reinvocation, *, again: bool) -> None:
-        """Let each webhook change `attributes.object`, in order: in a second round (`again`), those that are due.
 
-        Raises an APIError if one denies the write, or fails and must not.
-        """
-        if again and reinvocation.last is not None and not equal(reinvocation.last, attributes.object):
-            reinvocation.note_change()
-        for candidate in self._configurations.candidates.of(attributes):
+class _Calls(Stage):
+    """The calls of mutating webhooks for one write."""
+
+    def __init__(self, attributes: Attributes, candidates: Sequence[Candidate[Webhook]], caller: WebhookCaller) -> None:
+        self._attributes = attributes
+        self._candidates = candidates
+        self._caller = caller
+        self._due: set[Webhook] = set()
+        """Those that are called in the second round, since something changed the object after their call."""
+        self._called: set[Webhook] = set()
+        """Those that may be called again, and were called after the last change."""
+        self._last: JSONObject | None = None
+        """The object after the last call."""
+
+    async def admit(self, *, again: bool) -> bool:
+        """Call each webhook, in order; in the second round, those that are due."""
+        changed = False
+        if again and not equal(self._last, self._attributes.object):
+            self._note_change()
+        for candidate in self._candidates:
             webhook = candidate.item
-            write = self._caller.concerned(candidate, attributes)
-            if write is None or (again and webhook not in reinvocation.due):
+            write = self._caller.concerned(candidate, self._attributes)
+            if write is None or (again and webhook not in self._due):
                 continue
             answer = await self._caller.ask(webhook, write, mutating=True)
             if answer is not None and answer.patch and _apply(webhook, write, answer.patch):
-                reinvocation.changed = True
-                reinvocation.note_change()
+                changed = True
+                self._note_change()
             if webhook.reinvoked:
-                reinvocation.called.add(webhook)
-        reinvocation.last = attributes.object
+                self._called.add(webhook)
+        self._last = copied(self._attributes.object)
+        return changed
+
+    def _note_change(self) -> None:
+        self._due |= self._called
+        self._called = set()
 
 
 def _apply(webhook: Webhook, write: VersionedAttributes, patch: JSONArray) -> bool:

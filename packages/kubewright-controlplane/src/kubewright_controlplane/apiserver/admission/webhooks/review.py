@@ -9,7 +9,7 @@ import binascii
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -17,12 +17,14 @@ from kubewright.machinery.errors import APIError, Status, from_status
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
+from kubewright_controlplane.apiserver.kinds.admissionregistration.webhooks import REVIEW_VERSIONS
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 
 _GROUP: Final = "admission.k8s.io"
 _PATCH_TYPE: Final = "JSONPatch"
 _LOWEST_FAILURE: Final = 400
-_Types: TypeAlias = type | tuple[type, ...]
+_GO_META: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+_BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 class WebhookFailed(Exception):
@@ -79,53 +81,84 @@ def encode_review(version: str, uid: str, write: VersionedAttributes) -> bytes:
 def decode_answer(version: str, uid: str, body: bytes, *, mutating: bool) -> Answer:
     """Read and check the answer to a review. Raises WebhookFailed with the API server's text."""
     review = _decode(version, body)
-    response = _field(review, "response", dict, None)
+    response = _field(review, "", "response", dict, None)
     if response is None:
         raise _invalid("webhook response was absent")
-    patch, patch_type = _field(response, "patch", str, ""), _field(response, "patchType", str, None)
+    patch, patch_type = _patch_of(response), _field(response, "response.", "patchType", str, None)
     if version == "v1":
         _check_identity(review, response, uid)
         _check_patch(patch, patch_type, mutating=mutating)
-    annotations = _field(response, "auditAnnotations", dict, {})
-    if not all(isinstance(each, str) for each in annotations.values()):
-        raise _undecodable("response.auditAnnotations")
-    warnings = _field(response, "warnings", list, [])
+    annotations = _field(response, "response.", "auditAnnotations", dict, {})
+    for key in annotations:
+        _field(annotations, "response.auditAnnotations.", key, str, None)
+    warnings = _field(response, "response.", "warnings", list, [])
     if not all(isinstance(each, str) for each in warnings):
-        raise _undecodable("response.warnings")
+        raise _undecodable("response.warnings", warnings, str)
     return Answer(
-        allowed=_field(response, "allowed", bool, False),
+        allowed=_field(response, "response.", "allowed", bool, False),
         warnings=[each for each in warnings if not any(unicodedata.category(rune) == "Cc" for rune in each)],
         patch=_decode_patch(patch, patch_type or _PATCH_TYPE) if mutating else [],
-        result=_checked_result(_field(response, "status", dict, None)),
+        result=_checked_result(_field(response, "response.", "status", dict, None)),
     )
 
 
 def _decode(version: str, body: bytes) -> JSONObject:
-    if not body:
-        raise WebhookFailed("failed to call webhook: 0-length response with status code: 200 and content type: ")
     try:
         review: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
-        why = f"couldn't get version/kind; json parse error: {error}"
-        raise WebhookFailed(f"failed to call webhook: {why}") from None
+        if body.lstrip()[:1] in (b"{", b"["):
+            raise _unreadable(f"couldn't get version/kind; json parse error: {error}") from None
+        review = ""  # a real API server tries YAML, and text without structure is a string there
     if not is_object(review):
-        why = "couldn't get version/kind; json parse error: json: cannot unmarshal value into Go value of type struct"
-        raise WebhookFailed(f"failed to call webhook: {why}")
+        why = f"json: cannot unmarshal {_json_type(review)} into Go value of type {_GO_META}"
+        raise _unreadable(f"couldn't get version/kind; json parse error: {why}")
+    _check_kind(review, version)
     return review
+
+
+def _check_kind(review: JSONObject, version: str) -> None:
+    """Reject a document of another kind; one without a kind is checked later, with its uid."""
+    api_version, kind = _field(review, "", "apiVersion", str, ""), _field(review, "", "kind", str, "")
+    group, _, given = api_version.rpartition("/")
+    if not api_version or not kind or (group, given, kind) == (_GROUP, version, "AdmissionReview"):
+        return
+    known = (group == _GROUP and given in REVIEW_VERSIONS and kind == "AdmissionReview") or kind == "Status"
+    if known:
+        raise _unreadable(f"converting ({given}.{kind}) to ({version}.AdmissionReview): unknown conversion")
+    raise _unreadable(
+        f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    )
+
+
+def _patch_of(response: JSONObject) -> bytes:
+    text = _field(response, "response.", "patch", str, "")
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except (binascii.Error, ValueError):
+        valid = len(text) - len(text.lstrip(_BASE64))
+        raise _unreadable(f"illegal base64 data at input byte {valid}") from None
+
+
+def _malformed(body: bytes, error: Exception) -> str:
+    """Return what is wrong with a document that is not JSON, in Go's words for a common one."""
+    text = body.decode("utf-8", "replace").lstrip()
+    if text and text[0] not in '{["-0123456789tfn':
+        return f"invalid character '{text[0]}' looking for beginning of value"
+    return str(error)
 
 
 def _check_identity(review: JSONObject, response: JSONObject, uid: str) -> None:
     """Check that the answer to a v1 review is one, and that it is the answer to this request."""
-    given = _field(response, "uid", str, "")
+    given = _field(response, "response.", "uid", str, "")
     if given != uid:
         raise _invalid(f'expected response.uid="{uid}", got "{given}"')
-    api_version, kind = _field(review, "apiVersion", str, ""), _field(review, "kind", str, "")
+    api_version, kind = review.get("apiVersion") or "/", review.get("kind") or ""
     if (api_version, kind) != (f"{_GROUP}/v1", "AdmissionReview"):
-        got = f"{api_version if api_version else '/'}, Kind={kind}"
+        got = f"{api_version}, Kind={kind}"
         raise _invalid(f"expected webhook response of {_GROUP}/v1, Kind=AdmissionReview, got {got}")
 
 
-def _check_patch(patch: str, patch_type: str | None, *, mutating: bool) -> None:
+def _check_patch(patch: bytes, patch_type: str | None, *, mutating: bool) -> None:
     if not mutating:
         if patch:
             raise _invalid("validating webhook may not return response.patch")
@@ -139,15 +172,16 @@ def _check_patch(patch: str, patch_type: str | None, *, mutating: bool) -> None:
         raise _invalid('webhook returned invalid response.patchType of ""')
 
 
-def _decode_patch(patch: str, patch_type: str) -> JSONArray:
+def _decode_patch(patch: bytes, patch_type: str) -> JSONArray:
     if not patch:
         return []
     try:
-        operations: Any = msgspec.json.decode(binascii.a2b_base64(patch))
-    except (binascii.Error, ValueError, RecursionError) as error:  # DecodeError is a ValueError
-        raise WebhookFailed(f"received undecodable patch in webhook response: {error}") from None
+        operations: Any = msgspec.json.decode(patch)
+    except (msgspec.DecodeError, RecursionError) as error:
+        why = _malformed(patch, error)
+        raise WebhookFailed(f"received undecodable patch in webhook response: {why}") from None
     if not is_array(operations) or not all(map(is_object, operations)):
-        why = "json: cannot unmarshal value into Go value of type jsonpatch.Patch"
+        why = f"json: cannot unmarshal {_json_type(operations)} into Go value of type jsonpatch.Patch"
         raise WebhookFailed(f"received undecodable patch in webhook response: {why}")
     if operations and patch_type != _PATCH_TYPE:
         raise WebhookFailed(f'unsupported patch type "{patch_type}"')
@@ -158,36 +192,61 @@ def _checked_result(result: JSONObject | None) -> JSONObject | None:
     """Return a Status whose fields have the right types."""
     if result is None:
         return None
+    path = "response.status."
     for field, wanted in _STATUS_FIELDS.items():
-        _field(result, field, wanted, None)
-    details = _field(result, "details", dict, {})
+        _field(result, path, field, wanted, None)
+    details = _field(result, path, "details", dict, {})
     for field, wanted in _DETAIL_FIELDS.items():
-        _field(details, field, wanted, None)
-    causes: list[object] = details.get("causes") or []
-    for cause in causes:
-        if not isinstance(cause, dict) or not all(isinstance(each, str) for each in cause.values()):
-            raise _undecodable("status.details.causes")
+        _field(details, f"{path}details.", field, wanted, None)
+    for cause in details.get("causes") or ():
+        if not is_object(cause):
+            raise _undecodable(f"{path}details.causes", cause, dict)
+        for field in ("reason", "message", "field"):
+            _field(cause, f"{path}details.causes.", field, str, None)
     return result
 
 
-_STATUS_FIELDS: Final[Mapping[str, _Types]] = {"code": int, "reason": str, "message": str, "status": str}
-_DETAIL_FIELDS: Final[Mapping[str, _Types]] = {
+_STATUS_FIELDS: Final[Mapping[str, type]] = {
+    "metadata": dict,
+    "code": int,
+    "reason": str,
+    "message": str,
+    "status": str,
+}
+_DETAIL_FIELDS: Final[Mapping[str, type]] = {
     "name": str, "group": str, "kind": str, "uid": str, "causes": list, "retryAfterSeconds": int,
+}  # fmt: skip
+_JSON_TYPES: Final[Mapping[type, str]] = {
+    bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object",
+}  # fmt: skip
+_GO_TYPES: Final[Mapping[type, str]] = {
+    bool: "bool", int: "int32", str: "string", list: "[]string", dict: "v1.AdmissionResponse",
 }  # fmt: skip
 
 
-def _field(obj: JSONObject, name: str, wanted: _Types, default: Any) -> Any:
-    """Return a field. Raises WebhookFailed if it has another type."""
+def _field(obj: JSONObject, path: str, name: str, wanted: type, default: Any) -> Any:
+    """Return the field `name` of the object at `path`. Raises WebhookFailed if it has another type."""
     value = obj.get(name)
     if value is None:
         return default
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is int):
-        raise _undecodable(name)
+    if value.__class__ is not wanted:
+        raise _undecodable(f"{path}{name}", value, wanted)
     return value
 
 
-def _undecodable(name: str) -> WebhookFailed:
-    return WebhookFailed(f"failed to call webhook: the answer cannot be read: {name} has the wrong type")
+def _json_type(value: object) -> str:
+    return _JSON_TYPES.get(value.__class__, "value")
+
+
+def _undecodable(path: str, value: object, wanted: type) -> WebhookFailed:
+    struct = "AdmissionResponse" if "." in path else "AdmissionReview"
+    return _unreadable(
+        f"json: cannot unmarshal {_json_type(value)} into Go struct field {struct}.{path} of type {_GO_TYPES[wanted]}"
+    )
+
+
+def _unreadable(why: str) -> WebhookFailed:
+    return WebhookFailed(f"failed to call webhook: {why}")
 
 
 def _invalid(why: str) -> WebhookFailed:
