@@ -87,7 +87,8 @@ def compile_expression(
 ) -> CheckedExpression:
     """Compile an expression whose value has one of the `wanted` types, by default any.
 
-    `slots` and `patches` are those of `CheckedExpression`. Raises CompileError with the API server's text: `compilation failed: ...`, `must evaluate to bool but got int`.
+    `slots` and `patches` are those of `CheckedExpression`. Raises CompileError with the API server's text:
+    `compilation failed: ...`, `must evaluate to bool but got int`.
     """
     try:
         expression = CheckedExpression(source, variables, slots=slots, patches=patches)

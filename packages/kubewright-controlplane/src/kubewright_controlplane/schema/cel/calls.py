@@ -11,7 +11,6 @@ from kubewright_controlplane.schema.cel.syntax import Call
 from kubewright_controlplane.schema.cel.types import Type, unify
 from kubewright_controlplane.schema.cel.values import no_overload
 
-
 _SIZED: Final = frozenset({"string", "bytes", "list", "map", "dyn"})
 _GROWING: Final = (str, bytes, list, dict)
 _CONSTANT_TIME: Final = frozenset(
@@ -27,8 +26,8 @@ _DEEP: Final = frozenset({"_==_", "_!=_", "@in", "indexOf", "lastIndexOf", "form
 """Functions that also read the items of lists, and what is in them."""
 _PARSERS: Final = frozenset(
     {
-        "quantity", "isQuantity", "url", "isURL", "ip", "isIP", "cidr", "isCIDR", "ip.isCanonical", "semver", "isSemver",
-        "timestamp", "duration", "validate", "format", "matches", "find", "findAll",
+        "quantity", "isQuantity", "url", "isURL", "ip", "isIP", "cidr", "isCIDR", "ip.isCanonical", "semver",
+        "isSemver", "timestamp", "duration", "validate", "format", "matches", "find", "findAll",
     }
 )  # fmt: skip
 _PARSING_COST: Final = 20
@@ -53,7 +52,7 @@ def _may_be(function: Function, given: Sequence[Type]) -> bool:
 
 
 def call_of(candidates: list[Function], arguments: list[Code], extra: int = 0) -> Code:
-    """Call the candidate that accepts the values, and spend what the call costs in addition to its step, and `extra`."""
+    """Call the candidate that accepts the values. Spends what the call costs in addition to its step, and `extra`."""
     if len(candidates) != 1:
         return _dispatched(candidates, arguments, extra)
     (function,) = candidates

@@ -6,8 +6,8 @@ Values of a document are converted to the types in its schema (timestamps, durat
 selected.
 
 Cost is counted where it can grow: each iteration of a loop costs what its body costs, and functions on strings, lists
-and maps cost a tenth of the sizes of their arguments and result. The limit stops an expression that would run for long. The count is close to
-cel-go's, but not equal.
+and maps cost a tenth of the sizes of their arguments and result. The limit stops an expression that would run for
+long. The count is close to cel-go's, but not equal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """MutatingAdmissionPolicies: expressions that change objects before they are validated.
 
-Policies run in the order of their names. If one changed the object, all mutating plugins run once more, and with them
+Policies run in the order of their names. If one changed the object, all mutating plugins run again, and with them
 the policies whose reinvocation policy is IfNeeded.
 
 Follows k8s.io/apiserver pkg/admission/plugin/policy/mutating.

@@ -107,7 +107,7 @@ class MutatingPolicy(Policy):
         super().__init__(obj)
         spec = obj["spec"]
         self.is_reinvoked: bool = spec.get("reinvocationPolicy") == "IfNeeded"
-        """Whether the policy is evaluated once more if the object changes after its first evaluation."""
+        """Whether the policy is evaluated again if the object changes after its first evaluation."""
         self.mutations = [self._mutation(each) for each in spec.get("mutations") or ()]
         """The patch type of each mutation, and its expression."""
 

@@ -143,9 +143,9 @@ def _validation_failures(
     except OutOfBudget as error:
         fault = f"failed messageExpression: {error}"
     for index, result in enumerate(results):
-        if error := result.error or fault:
+        if why := result.error or fault:
             if policy.fails:
-                yield _Failure(error, index)
+                yield _Failure(why, index)
         elif result.value is not True:
             spec = policy.validations[index]
             message = _shown(messages[index]) or (spec.get("message") or "").strip()
@@ -154,7 +154,7 @@ def _validation_failures(
 
 
 def _shown(result: Result) -> str:
-    """Return the value of a message expression; empty if it is no text that fits into one line of a response."""
+    """Return the value of a message expression; empty if it does not fit into one line of a response."""
     text = result.value.strip() if isinstance(result.value, str) else ""
     return "" if len(text.encode()) > LONGEST_MESSAGE or "\n" in text else text
 

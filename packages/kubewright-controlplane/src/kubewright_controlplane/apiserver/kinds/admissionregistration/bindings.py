@@ -14,9 +14,9 @@ from kubewright.machinery.fields import FieldError, duplicate, forbidden, invali
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
+from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import default_match, match_faults
 from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters import ParameterAccess
 from kubewright_controlplane.apiserver.kinds.admissionregistration.policies import mutating_operation_faults
-from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import default_match, match_faults
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy

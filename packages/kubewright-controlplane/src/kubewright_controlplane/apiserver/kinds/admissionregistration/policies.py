@@ -16,7 +16,6 @@ from kubewright.machinery.cel_names import RESERVED
 from kubewright.machinery.fields import OMITTED, FieldError, duplicate, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.policies.composition import Composition
-from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters import ParameterAccess
 from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
@@ -24,6 +23,7 @@ from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria impo
     default_match,
     match_faults,
 )
+from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters import ParameterAccess
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
