@@ -170,7 +170,7 @@ async def test_a_parameter_is_found_by_name(policies: Policies) -> None:
     await policies.validating(
         {"expression": "size(object.data) <= int(params.data.size)", "messageExpression": "'over ' + params.data.size"},
         paramKind=PARAM_KIND,
-        binding={"paramRef": {"name": "limit", "parameterNotFoundAction": "Deny"}},
+        binding={"paramRef": {"name": "limit", "parameterNotFoundAction": "Allow"}},
     )
     answer = await policies.denied(config_map("a", v="1", w="2", x="3", y="4"))
     assert answer.message.endswith("denied request: over 3")
