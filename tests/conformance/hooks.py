@@ -7,7 +7,8 @@ import json
 import secrets
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -65,6 +66,7 @@ class Hooks:
 
     def __post_init__(self) -> None:
         self._replies: dict[str, Callable[[Object], Reply]] = {}
+        self._actions: dict[str, list[Callable[[], Awaitable[None]]]] = {}
         self._configurations: list[str] = []
         self._server = Server(self._handle, ssl=self._tls())
 
@@ -79,6 +81,15 @@ class Hooks:
     def on(self, path: str, reply: Reply | Callable[[Object], Reply]) -> None:
         """Set the answer of a path, or the function from the request of a review to its answer."""
         self._replies[path] = reply if callable(reply) else lambda _: reply
+
+    @asynccontextmanager
+    async def before_answer(
+        self, path: str, action: Callable[[], Awaitable[None]], *, times: int
+    ) -> AsyncIterator[None]:
+        """Run `action` before the next answers of a path."""
+        self._actions[path] = [action] * times
+        yield
+        self._actions.pop(path, None)
 
     def called(self, path: str = "") -> list[Object]:
         """Return the requests that a path, or any path, got."""
@@ -141,13 +152,21 @@ class Hooks:
 
     async def _handle(self, request: Request) -> Response:
         review = json.loads(request.body)
-        if request.path != "/probe":
+        is_probe = "probe" in ((review["request"]["object"] or {}).get("metadata") or {}).get("labels", {})
+        if is_probe and request.path != "/probe":
+            return self._response(review, ALLOWED)
+        if not is_probe:
             self.calls.append(Call(request.path, request.query, review))
+        if waiting := self._actions.get(request.path):
+            await waiting.pop()()
         reply = self._replies.get(request.path, lambda _: ALLOWED)(review["request"])
         if isinstance(reply, Response):
             return reply
         if isinstance(reply, bytes):
             return Response(200, {"content-type": "application/json"}, reply)
+        return self._response(review, reply)
+
+    def _response(self, review: Object, reply: Object) -> Response:
         answer = {**review, "response": {"uid": review["request"]["uid"], **reply}}
         del answer["request"]
         return Response(200, {"content-type": "application/json"}, json.dumps(answer).encode())
