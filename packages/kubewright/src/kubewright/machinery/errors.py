@@ -25,7 +25,7 @@ k8s.io/apimachinery/pkg/api/errors and the API conventions (metav1.Status).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -345,13 +345,3 @@ def from_status(status: Status) -> APIError:
     """Return the error for a Status, by its reason, or by its code if the reason is unknown."""
     chosen = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code) or APIError
     return chosen(status=status)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion for an unknown name: the most similar known name, or all known names."""
-    from difflib import get_close_matches  # loaded only if a message needs it
-
-    names = list(known)
-    spelled = {each.replace("_", "").lower(): each for each in names}
-    nearest = spelled.get(name.replace("_", "").lower()) or next(iter(get_close_matches(name, names, n=1)), "")
-    return f"; did you mean {nearest!r}?" if nearest else f"; known are {', '.join(names)}" if names else ""
