@@ -23,12 +23,12 @@ from kubewright.machinery.errors import APIError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver.admission.policies.composition import Composition
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.writes import finish
 from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright_controlplane.schema.cel.composition import Composition
 from kubewright_controlplane.schema.cel.declare import declared
 from kubewright_controlplane.schema.cel.library.authorization import AUTHORIZER
 from kubewright_controlplane.schema.cel.syntax import CompileError

@@ -15,7 +15,6 @@ from kubewright.machinery import names
 from kubewright.machinery.cel_names import RESERVED
 from kubewright.machinery.fields import OMITTED, FieldError, duplicate, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.admission.policies.composition import Composition
 from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
@@ -27,6 +26,7 @@ from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters im
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
+from kubewright_controlplane.schema.cel.composition import Composition
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import BOOL, JSON_PATCH, NULL, OBJECT, STRING, Type, list_of
 
