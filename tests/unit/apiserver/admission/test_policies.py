@@ -135,7 +135,8 @@ async def test_a_policy_cannot_change_the_status_through_the_object(api: API) ->
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["services"]}
     await mutating(
         api,
-        "Object{status: Object.status{loadBalancer: Object.status.loadBalancer{}}, spec: Object.spec{type: 'NodePort'}}",
+        "Object{spec: Object.spec{type: 'NodePort'}, status: Object.status{loadBalancer: Object.status.loadBalancer{"
+        "ingress: [Object.status.loadBalancer.ingress{ip: '1.2.3.4'}]}}}",
         matchConstraints={"resourceRules": [rule]},
     )
     body = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}

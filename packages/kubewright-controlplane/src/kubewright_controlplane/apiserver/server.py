@@ -2,7 +2,7 @@
 
 The way of a request: authenticate, (impersonate), authorize, route, decode, default, admit, validate, record field
 ownership, commit, encode. There is no await between the read of the stored object and its commit, so a write is
-atomic because nothing else runs.
+atomic because nothing else runs. A write that a webhook concerns does wait, and begins again if the object has changed.
 
 The parts of `APIServer`:
 
@@ -11,7 +11,7 @@ The parts of `APIServer`:
     authentication  Authentication     the user of a request
     authorization   RBAC               decides what users may do; observes roles and bindings
     kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
-    admission       Chain              plugins that change or reject writes
+    admission       Chain              plugins that change or reject writes; webhooks
     apiextensions   Definitions        serves CustomResourceDefinitions; observes their commits
 """
 

@@ -26,7 +26,7 @@ import msgspec
 
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Request, Response
-from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
+from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
 from kubewright_controlplane.apiserver.admission.webhooks.review import WebhookFailed
 from kubewright_controlplane.apiserver.admission.webhooks.services import ServiceResolver
@@ -76,7 +76,7 @@ class WebhookClients:
             async with asyncio.timeout(webhook.timeout):
                 response = await self._send(webhook, origin, request)
                 answer = await response.read()
-        except (ConnectionFailed, DeadlineExceeded, TimeoutError, WebhookFailed) as error:
+        except (ConnectionFailed, TimeoutError, WebhookFailed) as error:
             raise WebhookFailed(f'failed to call webhook: Post "{origin}{target}": {_why(error)}') from error
         except ConfigError as error:
             raise WebhookFailed(f"could not get REST client: {error}") from error
@@ -106,7 +106,7 @@ class WebhookClients:
         """Call a handler in this process, under the same limits as a connection."""
         async with self._turns.setdefault(host, asyncio.Semaphore(_MAX_CALLS)):
             try:
-                response = await handler(request)
+                response = await asyncio.ensure_future(handler(request))  # a stack of its own, as behind a connection
             except Exception as error:  # noqa: BLE001 -- a defect in a webhook is a failed call
                 raise ConnectionFailed(f"its handler failed: {error!r}") from None
             if not isinstance(response.body, bytes):
@@ -195,9 +195,7 @@ def _context(ca: str) -> ssl.SSLContext:
 def _why(error: Exception) -> str:
     """Return the reason of a failed call, as Go words it if a common one."""
     cause = error.__cause__
-    if isinstance(error, DeadlineExceeded) or (isinstance(error, TimeoutError) and cause is None):
-        return "context deadline exceeded"
-    if isinstance(cause, TimeoutError):
+    if isinstance(error, TimeoutError) or isinstance(cause, TimeoutError):  # DeadlineExceeded is a TimeoutError
         return "context deadline exceeded"
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"tls: failed to verify certificate: x509: {_certificate_fault(cause)}"
