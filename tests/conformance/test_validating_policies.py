@@ -234,10 +234,23 @@ async def test_the_authorizer_answers_for_the_user(policies: Policies) -> None:
         {"expression": "authorizer.group('').resource('pods').check('list').allowed()"},
         {"expression": "authorizer.requestResource.check('deletecollection').allowed()"},
         {"expression": "!authorizer.serviceAccount('default', 'default').path('/metrics').check('get').allowed()"},
-        {"expression": "authorizer.serviceAccount('default', 'default').path('/healthz').check('get').errored()"},
+        {
+            "expression": "authorizer.serviceAccount('default', 'default').path('/healthz').check('get').errored()",
+            "messageExpression": "'no error'",
+        },
     )
     answer = await policies.denied(config_map("a"))
-    assert answer.message.endswith("path('/healthz').check('get').errored()")
+    assert answer.message.endswith("denied request: no error")
+
+
+async def test_the_authorizer_gives_its_reason(policies: Policies) -> None:
+    check = "authorizer.serviceAccount('default', 'default').path('/healthz').check('get')"
+    await policies.validating(
+        {"expression": "variables.reason == ''", "messageExpression": "variables.reason"},
+        variables=[{"name": "reason", "expression": f"{check}.reason()"}],
+    )
+    answer = await policies.denied(config_map("a"))
+    assert answer.message.endswith("denied request: failed expression: variables.reason == ''")
 
 
 async def test_an_authorization_check_is_expensive(policies: Policies) -> None:

@@ -133,12 +133,11 @@ async def test_a_policy_cannot_change_the_identity_of_an_object(api: API) -> Non
 
 async def test_a_policy_cannot_change_the_status_through_the_object(api: API) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["services"]}
-    await mutating(
-        api,
-        "Object{spec: Object.spec{type: 'NodePort'}, status: Object.status{loadBalancer: Object.status.loadBalancer{"
-        "ingress: [Object.status.loadBalancer.ingress{ip: '1.2.3.4'}]}}}",
-        matchConstraints={"resourceRules": [rule]},
+    patches = (
+        "[JSONPatch{op: 'add', path: '/spec/type', value: 'NodePort'},"
+        " JSONPatch{op: 'add', path: '/status', value: {'loadBalancer': {'ingress': [{'ip': '1.2.3.4'}]}}}]"
     )
+    await mutating(api, patches, patch="JSONPatch", matchConstraints={"resourceRules": [rule]})
     body = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
     service = await api.ok("POST", "/api/v1/namespaces/default/services", body)
     assert (service["spec"]["type"], service["status"]) == ("NodePort", {"loadBalancer": {}})

@@ -36,5 +36,4 @@ class UserAccess:
         return UserAccess(UserInfo(service_account_name(namespace, name), groups), self.authorizer)
 
     def _decide(self, access: AccessAttributes) -> Decision:
-        decision = self.authorizer.authorize(access)
-        return Decision(decision.allowed, decision.reason)
+        return Decision(self.authorizer.authorize(access).allowed, self.authorizer.explain(access))

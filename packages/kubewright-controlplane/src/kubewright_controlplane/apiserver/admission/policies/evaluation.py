@@ -29,8 +29,6 @@ from kubewright_controlplane.schema.cel.values import EvaluationError
 
 BUDGET: Final = 10_000_000
 """The cost limit of all expressions of a policy, for one write, binding and parameter."""
-TIME_LIMIT: Final = 0.05
-"""The seconds of processor time that a policy may use for one write, for all bindings and parameters."""
 
 Compiled: TypeAlias = CheckedExpression | CompileError
 """An expression, or what is wrong with it. Validation rejects invalid ones; another server may have stored one."""

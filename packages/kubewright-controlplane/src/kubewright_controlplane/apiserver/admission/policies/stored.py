@@ -14,8 +14,8 @@ from typing import Final, Generic, TypeVar
 
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.admission.expressions import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.matching import Candidates, Criteria, is_policy
-from kubewright_controlplane.apiserver.admission.policies.evaluation import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.policies.params import collect_params, param_registry
 from kubewright_controlplane.apiserver.admission.policies.policy import Binding, Policy, PolicyFault
 from kubewright_controlplane.apiserver.admission.versions import namespace_of
