@@ -5,7 +5,7 @@ Follows k8s.io/apiserver pkg/admission/plugin/policy/{validating,mutating}.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -118,6 +118,3 @@ class MutatingPolicy(Policy):
         else:
             field, wanted = "applyConfiguration", OBJECT
         return patch_type, self._compiled(mutation[field]["expression"], wanted, patches=True)
-
-
-Compile = Callable[[JSONObject], Policy]
