@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
+from conformance.hooks import Hooks
 from conformance.policies import Policies
 from conformance.rawapi import API, until
 from kubewright.client._config import Config
@@ -40,3 +41,11 @@ async def policies(api: API, ns: str) -> AsyncIterator[Policies]:
     yield policies
     for path in reversed(policies.created):
         await api.delete(path)
+
+
+async def hooks(api: API, ns: str) -> AsyncIterator[Hooks]:
+    """Admission webhooks for writes in the new namespace."""
+    hooks = Hooks(api, ns.rpartition("/")[2])
+    await hooks.start()
+    yield hooks
+    await hooks.close()
