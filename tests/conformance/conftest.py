@@ -43,6 +43,7 @@ async def policies(api: API, ns: str) -> AsyncIterator[Policies]:
         await api.delete(path)
 
 
+@pytest_asyncio.fixture
 async def hooks(api: API, ns: str) -> AsyncIterator[Hooks]:
     """Admission webhooks for writes in the new namespace."""
     hooks = Hooks(api, ns.rpartition("/")[2])
