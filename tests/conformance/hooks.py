@@ -152,7 +152,7 @@ class Hooks:
 
     async def _handle(self, request: Request) -> Response:
         review = json.loads(request.body)
-        is_probe = "probe" in ((review["request"]["object"] or {}).get("metadata") or {}).get("labels", {})
+        is_probe = "probe" in ((review["request"].get("object") or {}).get("metadata") or {}).get("labels", {})
         if is_probe and request.path != "/probe":
             return self._response(review, ALLOWED)
         if not is_probe:

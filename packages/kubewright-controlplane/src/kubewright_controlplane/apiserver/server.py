@@ -37,6 +37,8 @@ from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.store import Log, Store
+from kubewright_controlplane.apiserver.webhooks.client import WebhookClients
+from kubewright_controlplane.apiserver.webhooks.services import ServiceResolver
 
 
 class APIServer:
@@ -59,10 +61,11 @@ class APIServer:
         builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
         disabled = self.options.disabled_admission
         admission.extend(default_plugins(self.resources, disabled))
-        self._webhooks = Webhooks(self.resources, authorizer, self.options.webhooks)
+        self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
+        webhooks = Webhooks(self.resources, authorizer, self._webhooks)
         mutating, validating = policy_reviewers(self.resources, authorizer, disabled)
-        admission.add_reviewers([*mutating, self._webhooks.mutating, *validating, self._webhooks.validating])
-        self._definitions = Definitions(self.resources, self.options.clock)
+        admission.add_reviewers([*mutating, webhooks.mutating, *validating, webhooks.validating])
+        self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
         self._type_checking = TypeChecking(self.resources, self.options.clock)
         metrics = Metrics(self.resources)

@@ -52,6 +52,8 @@ def converted(obj: JSONObject, resource: Resource, target: Resource) -> JSONObje
     """Return an object of `resource` in the version of `target`, which is served from the same stored objects."""
     if target is resource:
         return obj
+    if target.converter is not None and target.from_storage is not None:
+        return target.from_storage(obj)
     stored = obj if resource.to_storage is None else resource.to_storage(copied(obj))
     other = stored if target.from_storage is None else target.from_storage(stored if stored is not obj else copied(obj))
     return other | {"kind": target.kind, "apiVersion": target.api_version}

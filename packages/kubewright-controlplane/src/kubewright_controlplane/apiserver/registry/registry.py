@@ -22,7 +22,7 @@ from kubewright_controlplane.apiserver.registry import metadata as meta
 from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, reject_undeclared
 from kubewright_controlplane.apiserver.registry.failures import conflict, modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
-from kubewright_controlplane.apiserver.registry.objects import from_stored, key_of, to_stored
+from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, key_of, to_stored
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.registry.writes import (
     Create,
@@ -93,6 +93,18 @@ class Registry:
         if not isinstance(view, View):
             raise not_served()
         return view
+
+    def is_in_storage_version(self, entry: Entry) -> bool:
+        """Return whether an entry is stored in the version in which it would be stored now."""
+        resource = self.resource
+        return resource.converter is None or decode_json(entry.data)["apiVersion"] == resource.storage_api_version
+
+    def read_back(self, obj: JSONObject) -> JSONObject:
+        """Return an object as it will be read after its commit: a conversion webhook may lose fields on the way."""
+        resource = self.resource
+        if resource.converter is None or resource.to_storage is None or resource.from_storage is None:
+            return obj
+        return resource.from_storage(resource.to_storage(obj))
 
     # Creating
 
@@ -325,6 +337,7 @@ class Registry:
                 now=self.clock.now(),
                 schema=self.resource.schema,
                 ignored=self.resource.reset_fields(subresource),
+                in_version=self._in_version,
             )
         except BadRequest:  # an item of a list without its keys: validation reports it better
             new["metadata"].pop("managedFields", None)
@@ -343,7 +356,14 @@ class Registry:
             now=self.clock.now(),
             schema=self.resource.schema,
             ignored=self.resource.reset_fields(subresource),
+            in_version=self._in_version,
         )
+
+    @property
+    def _in_version(self) -> managedfields.InVersion | None:
+        """Converts an object for managers of other versions, where versions have different fields."""
+        converter = self.resource.converter
+        return converter.in_version if converter is not None else None
 
     def _attributes(
         self, operation: Operation, metadata: JSONObject, call: WriteCall, subresource: str = ""

@@ -8,7 +8,6 @@ from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import BadRequest
 from kubewright_controlplane.apiserver.admission.matching import Candidate
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
-from kubewright_controlplane.apiserver.admission.webhooks.client import WebhookClients
 from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
 from kubewright_controlplane.apiserver.admission.webhooks.review import (
     Answer,
@@ -17,9 +16,11 @@ from kubewright_controlplane.apiserver.admission.webhooks.review import (
     encode_review,
 )
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
+from kubewright_controlplane.apiserver.registry.conversions import settle
 from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.webhooks.client import CallFailed, InvalidClientConfig, WebhookClients
 
 _log = get_logger(__name__)
 
@@ -32,7 +33,7 @@ class WebhookCaller:
         self._authorizer = authorizer
         self._clients = clients
 
-    def concerned(self, candidate: Candidate[Webhook], attributes: Attributes) -> VersionedAttributes | None:
+    async def concerned(self, candidate: Candidate[Webhook], attributes: Attributes) -> VersionedAttributes | None:
         """Return the write as the webhook sees it; None if the webhook does not concern it.
 
         Raises NotFound for a namespace that does not exist, and Forbidden for match conditions without a value.
@@ -40,9 +41,9 @@ class WebhookCaller:
         version = candidate.match(attributes, self._resources)
         if version is None:
             return None
-        write = VersionedAttributes(attributes, version)
-        conditions = candidate.item.conditions
-        return None if conditions and not conditions.match(write, self._authorizer) else write
+        write, conditions = VersionedAttributes(attributes, version), candidate.item.conditions
+        matches = not conditions or await settle(lambda: conditions.match(write, self._authorizer))
+        return write if matches else None
 
     async def ask(self, webhook: Webhook, write: VersionedAttributes, *, mutating: bool) -> Answer | None:
         """Return the answer of a webhook that allows the write; None if it failed and its failures are ignored.
@@ -70,5 +71,11 @@ class WebhookCaller:
         if not version:
             why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise WebhookFailed(f"could not create admission objects: {why}")
-        body = await self._clients.call(webhook, encode_review(version, uid, write))
+        review = await settle(lambda: encode_review(version, uid, write))
+        try:
+            body = await self._clients.call(webhook.client_config, webhook.timeout, review)
+        except InvalidClientConfig as error:
+            raise WebhookFailed(str(error)) from error
+        except CallFailed as error:
+            raise WebhookFailed(f"failed to call webhook: {error}") from error
         return decode_answer(version, uid, body, mutating=mutating)

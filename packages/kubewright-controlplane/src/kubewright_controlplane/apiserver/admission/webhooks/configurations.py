@@ -5,9 +5,9 @@ from __future__ import annotations
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.expressions import MatchConditions
 from kubewright_controlplane.apiserver.admission.matching import Candidates, Criteria
-from kubewright_controlplane.apiserver.kinds.admissionregistration.webhooks import REVIEW_VERSIONS
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright_controlplane.apiserver.webhooks.validation import REVIEW_VERSIONS
 
 
 class Webhook:

@@ -6,6 +6,7 @@ Follows k8s.io/apiserver pkg/admission/plugin/webhook/mutating and pkg/admission
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONArray, JSONObject, equal
@@ -15,6 +16,7 @@ from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller
 from kubewright_controlplane.apiserver.admission.webhooks.configurations import Configurations, Webhook
+from kubewright_controlplane.apiserver.registry.conversions import settle
 from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.schema.structural.default import copied
@@ -54,11 +56,11 @@ class _Calls(Stage):
             self._note_change()
         for candidate in self._candidates:
             webhook = candidate.item
-            write = self._caller.concerned(candidate, self._attributes)
+            write = await self._caller.concerned(candidate, self._attributes)
             if write is None or (again and webhook not in self._due):
                 continue
             answer = await self._caller.ask(webhook, write, mutating=True)
-            if answer is not None and answer.patch and _apply(webhook, write, answer.patch):
+            if answer is not None and answer.patch and await settle(partial(_apply, webhook, write, answer.patch)):
                 changed = True
                 self._note_change()
             if webhook.reinvoked:

@@ -17,8 +17,8 @@ from kubewright.machinery.errors import APIError, Status, from_status
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
-from kubewright_controlplane.apiserver.kinds.admissionregistration.webhooks import REVIEW_VERSIONS
 from kubewright_controlplane.apiserver.registry.objects import encode_json
+from kubewright_controlplane.apiserver.webhooks.validation import REVIEW_VERSIONS
 
 _GROUP: Final = "admission.k8s.io"
 _PATCH_TYPE: Final = "JSONPatch"

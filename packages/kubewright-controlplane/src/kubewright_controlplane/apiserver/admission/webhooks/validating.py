@@ -38,7 +38,7 @@ class _Calls(Stage):
 
     async def validate(self) -> None:
         """Ask all webhooks that the write concerns. Raises the first error by their order, once all have answered."""
-        found = [(each.item, self._caller.concerned(each, self._attributes)) for each in self._candidates]
+        found = [(each.item, await self._caller.concerned(each, self._attributes)) for each in self._candidates]
         asked = [self._caller.ask(webhook, write, mutating=False) for webhook, write in found if write is not None]
         if len(asked) == 1:
             await asked[0]

@@ -27,9 +27,8 @@ import msgspec
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Request, Response
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
-from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
-from kubewright_controlplane.apiserver.admission.webhooks.review import WebhookFailed
-from kubewright_controlplane.apiserver.admission.webhooks.services import ServiceResolver
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady, ServiceResolver
 
 _MAX_ANSWER: Final = 16 * 1024 * 1024
 _MAX_CALLS: Final = 100
@@ -42,6 +41,14 @@ _HEADERS: Final = {
     "content-type": "application/json",
     "user-agent": "kube-apiserver-admission",
 }
+
+
+class CallFailed(Exception):
+    """A webhook could not be called, or did not answer with a success."""
+
+
+class InvalidClientConfig(CallFailed):
+    """The `clientConfig` of a webhook cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +74,27 @@ class WebhookClients:
         self._turns: dict[str, asyncio.Semaphore] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    async def call(self, webhook: Webhook, body: bytes) -> bytes:
-        """Send an AdmissionReview and return the body of the answer. Raises WebhookFailed."""
-        origin, path = _target(webhook)
-        target = f"{path}?timeout={webhook.timeout}s"
+    async def call(self, config: JSONObject, timeout: int, body: bytes) -> bytes:
+        """Send a review and return the body of the answer.
+
+        `config` is the webhook's `clientConfig`. The call takes at most `timeout` seconds. Raises CallFailed.
+        """
+        origin, path = _target(config)
+        target = f"{path}?timeout={timeout}s"
         request = Request("POST", target, dict(_HEADERS), body)
         try:
-            async with asyncio.timeout(webhook.timeout):
-                response = await self._send(webhook, origin, request)
+            async with asyncio.timeout(timeout):
+                response = await self._send(config, timeout, origin, request)
                 answer = await response.read()
-        except (ConnectionFailed, TimeoutError, WebhookFailed) as error:
-            raise WebhookFailed(f'failed to call webhook: Post "{origin}{target}": {_why(error)}') from error
+        except (ConnectionFailed, TimeoutError, ServiceNotReady) as error:
+            raise CallFailed(f'Post "{origin}{target}": {_why(error)}') from error
         except ConfigError as error:
-            raise WebhookFailed(f"could not get REST client: {error}") from error
+            raise InvalidClientConfig(f"could not get REST client: {error}") from error
         if not 200 <= response.status <= 206:
-            raise WebhookFailed(f"failed to call webhook: {_status_text(response.status, answer)}")
+            raise CallFailed(_status_text(response.status, answer))
         if not answer:
             content_type = response.headers.get("content-type") or "application/json"
-            why = f"0-length response with status code: {response.status} and content type: {content_type}"
-            raise WebhookFailed(f"failed to call webhook: {why}")
+            raise CallFailed(f"0-length response with status code: {response.status} and content type: {content_type}")
         return answer
 
     async def close(self) -> None:
@@ -94,13 +103,13 @@ class WebhookClients:
         self._clients.clear()
         await asyncio.gather(*(each.close() for each in clients), *self._closing)
 
-    async def _send(self, webhook: Webhook, origin: str, request: Request) -> Response:
+    async def _send(self, config: JSONObject, timeout: int, origin: str, request: Request) -> Response:
         host = urlsplit(origin).hostname or ""
         handler = self._handlers.get(host)
         if handler is not None:
             return await self._call_here(host, handler, request)
-        client = self._client(self._endpoint(webhook, origin))
-        return await client.send(request, timeout=webhook.timeout)
+        client = self._client(self._endpoint(config, origin))
+        return await client.send(request, timeout=timeout)
 
     async def _call_here(self, host: str, handler: Handler, request: Request) -> Response:
         """Call a handler in this process, under the same limits as a connection."""
@@ -115,8 +124,7 @@ class WebhookClients:
             raise ConnectionFailed(f"its body has more than {_MAX_ANSWER} bytes")
         return response
 
-    def _endpoint(self, webhook: Webhook, origin: str) -> _Endpoint:
-        config = webhook.client_config
+    def _endpoint(self, config: JSONObject, origin: str) -> _Endpoint:
         service, ca = config.get("service"), config.get("caBundle") or ""
         if service is None:
             return _Endpoint(origin, urlsplit(origin).hostname or "", None, ca)
@@ -161,9 +169,8 @@ async def _limited(response: Response) -> bytes:
     return bytes(found)
 
 
-def _target(webhook: Webhook) -> tuple[str, str]:
+def _target(config: JSONObject) -> tuple[str, str]:
     """Return origin and path of a webhook."""
-    config = webhook.client_config
     service = config.get("service")
     if service is not None:
         path: str = service.get("path") or "/"

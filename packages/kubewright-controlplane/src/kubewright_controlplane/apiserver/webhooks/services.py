@@ -14,12 +14,15 @@ from ipaddress import IPv4Network, ip_address
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.admission.webhooks.review import WebhookFailed
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.ports import LOOPBACK_PODS, POD_NETWORK, process_port
 
 _SERVICE: Final = "kubernetes.io/service-name"
 _SLICES: Final = "endpointslices.discovery.k8s.io"
+
+
+class ServiceNotReady(Exception):
+    """A Service has no program to connect to."""
 
 
 class ServiceResolver:
@@ -29,22 +32,22 @@ class ServiceResolver:
         self._resources = resources
 
     def resolve(self, namespace: str, name: str, port: int) -> tuple[str, int]:
-        """Return host and port of a ready endpoint, at random. Raises WebhookFailed if there is none."""
+        """Return host and port of a ready endpoint, at random. Raises ServiceNotReady if there is none."""
         service = self._resources.registry("services").read(name, namespace)
         if service is None:
-            raise WebhookFailed(f'service "{name}" not found')
+            raise ServiceNotReady(f'service "{name}" not found')
         spec: JSONObject = service.get("spec") or {}
         if spec.get("type") == "ExternalName":
             return spec.get("externalName") or "", port
         port_name = next((each.get("name") or "" for each in spec.get("ports") or () if each.get("port") == port), None)
         if port_name is None:
-            raise WebhookFailed(f'no service port {port} found for service "{name}"')
+            raise ServiceNotReady(f'no service port {port} found for service "{name}"')
         found = [*self._sliced(namespace, name, port_name)] or [*self._listed(namespace, name, port_name)]
         if not found:
-            raise WebhookFailed(f'no endpoints available for service "{name}"')
+            raise ServiceNotReady(f'no endpoints available for service "{name}"')
         reachable = [_on_this_machine(host, number) for host, number in found if not _is_simulated(host)]
         if not reachable:
-            raise WebhookFailed(
+            raise ServiceNotReady(
                 f'service "{name}": its endpoints are simulated Pods, in which no program runs; '
                 "give their image a command, or use a url"
             )
