@@ -356,6 +356,15 @@ def test_a_json_name_of_a_field_is_rejected_with_a_suggestion() -> None:
         ({"scale": Scale()}, r'Scale\.replicas is "\.spec\.replicas"; Spec has no field "replicas"'),
         ({"columns": [PrintColumn("Size", ".spec.sise")]}, r"has no field \"sise\"; did you mean 'size'"),
         ({"columns": [PrintColumn("Size", ".spek.size")]}, r'Thing has no field "spek"'),
+        (
+            {"columns": [PrintColumn("Size", ".spec.size", type="int")]},  # type: ignore[arg-type] # as at runtime
+            r'Thing: the type of column "Size" is "int"; it must be boolean, date, integer, number or string',
+        ),
+        (
+            {"columns": [PrintColumn("Size", ".spec.size", format="int16")]},  # type: ignore[arg-type]
+            r'Thing: the format of column "Size" is "int16"; it must be byte, .* or password',
+        ),
+        ({"columns": [PrintColumn("", ".spec.size")]}, r'Thing: the column of ".spec.size" needs a name'),
         ({"selectable_fields": [".spec.color"]}, r'Spec has no field "color"'),
     ],
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 import msgspec
 
@@ -29,12 +29,20 @@ V = TypeVar("V")
 _MANAGED_FIELDS: Final = b'"managedFields":'
 
 
-class ObjectKey(NamedTuple):
-    """Namespace and name of an object."""
-
+class _NamespaceAndName(NamedTuple):
     namespace: str | None
     """None for cluster-scoped kinds."""
     name: str
+
+
+class ObjectKey(_NamespaceAndName):
+    """Namespace and name of an object. An empty namespace is the same as None, so that equal objects have equal keys."""
+
+    __slots__ = ()
+
+    def __new__(cls, namespace: str | None, name: str) -> Self:
+        """Create a key. For cluster-scoped kinds, `namespace` is None, or "" as in Go."""
+        return tuple.__new__(cls, (namespace or None, name))
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name

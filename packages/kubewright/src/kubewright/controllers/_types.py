@@ -21,7 +21,10 @@ from kubewright.machinery.time import Seconds
 from kubewright.models import Object
 
 Request: TypeAlias = ObjectKey
-"""The namespace and name of an object to reconcile. It carries no event: a reconcile depends on the state only."""
+"""The namespace and name of an object to reconcile. It carries no event: a reconcile depends on the state only.
+
+The namespace of a cluster-scoped object is None; `Request("", name)` equals `Request(None, name)`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
