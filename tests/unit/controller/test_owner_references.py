@@ -73,6 +73,24 @@ async def test_a_child_that_nothing_controls_is_left_alone(shop: Workshop) -> No
     assert shop.told.failures == [Failure.ERROR]
 
 
+async def test_a_child_that_this_operator_wrote_without_an_owner_is_named_as_such(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, writes=[Secret], predicate=webs)
+    async def before(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(secret("child"))
+
+    await shop.create(config_map("web"))
+    await shop.stop(await shop.run(before))
+    await shop.run(applies_child())
+    (line,) = [each for each in caplog.records if each.msg == "Reconcile failed"]
+    assert vars(line)["fields"]["error"] == (
+        'AlreadyOwnedError: Secret "default/child" exists and has no controlling owner, so ConfigMap "web" does not '
+        "take it over. This operator wrote it before without an owner, probably before Secret was in owns. Adopt it "
+        "with ctx.apply(child, adopt=True)"
+    )
+
+
 async def test_a_child_that_nothing_controls_can_be_adopted(shop: Workshop) -> None:
     await shop.admin.create(secret("child", made="by-hand"))
     await shop.run(applies_child(adopt=True))

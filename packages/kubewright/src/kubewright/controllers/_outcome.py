@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, StrEnum, auto
+from traceback import walk_tb
 from types import TracebackType
 from typing import Final, cast
 
@@ -75,6 +76,19 @@ def traceback_of(error: BaseException, below: str) -> tuple[type[BaseException],
     while trace is not None and trace.tb_frame.f_code.co_filename == below:
         trace = trace.tb_next
     return type(error), error, trace
+
+
+def place_of(error: BaseException, module: str) -> str | None:
+    """Return `file:line` of the innermost call in the top-level package of `module`; None if there is none.
+
+    `module` is that of the reconcile function, so this is the line of the operator's own code that failed.
+    """
+    package = module.partition(".")[0]
+    place = None
+    for frame, line in walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+            place = f"{frame.f_code.co_filename}:{line}"
+    return place
 
 
 def unwrapped(error: Exception) -> Exception:

@@ -111,7 +111,7 @@ async def _apply_to_live(client: CachedClient, child: T, owner: OwnerReference, 
     if current is not None and current.uid != owner.uid:
         raise _owned_by_another(child, current, owner)
     if live is not None and current is None and not adopt:
-        raise _owned_by_nobody(child, owner)
+        raise _owned_by_nobody(child, owner, is_ours=_wrote(client.field_manager, live))
     if live is not None and create_only:
         return live
     try:
@@ -163,11 +163,23 @@ def _owned_by_another(child: Object, current: OwnerReference, owner: OwnerRefere
     )
 
 
-def _owned_by_nobody(child: Object, owner: OwnerReference) -> AlreadyOwnedError:
-    return AlreadyOwnedError(
-        f'{_described(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it '
-        "over. Give the child another name, delete the existing object, or adopt it with ctx.apply(child, adopt=True)"
+def _owned_by_nobody(child: Object, owner: OwnerReference, *, is_ours: bool) -> AlreadyOwnedError:
+    what = (
+        f'{_described(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it over'
     )
+    if is_ours:
+        return AlreadyOwnedError(
+            f"{what}. This operator wrote it before without an owner, probably before {child.kind} was in owns. Adopt "
+            "it with ctx.apply(child, adopt=True)"
+        )
+    return AlreadyOwnedError(
+        f"{what}. Give the child another name, delete the existing object, or adopt it with "
+        "ctx.apply(child, adopt=True)"
+    )
+
+
+def _wrote(field_manager: str, live: Object) -> bool:
+    return any(each.manager == field_manager for each in live.metadata.managed_fields)
 
 
 def _changed(child: Object) -> Conflict:

@@ -55,7 +55,7 @@ def controller_client(
     writer = ReportUndeclared(writer, undeclared)
     if tracing is not None:
         writer = TraceWrites(writer, tracing)
-    return CachedClient(client, cache, writer=writer)
+    return CachedClient(client, cache, writer=writer, on_read=undeclared.read)
 
 
 class TraceWrites:
@@ -80,7 +80,7 @@ class ReportUndeclared:
         self._undeclared = undeclared
 
     def __call__(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
-        self._undeclared.look(call.kind, call.subresource)
+        self._undeclared.write(call.kind, call.subresource)
         return self._writer(call)
 
 
