@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -250,6 +250,19 @@ async def test_an_undeclared_write_of_a_kind_is_reported_once(shop: Workshop, ca
     await within(shop, work)
     told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"]
     assert told == ["services"]
+
+
+async def test_a_document_in_place_of_an_object_is_refused_with_what_to_write(shop: Workshop) -> None:
+    document: Any = {"kind": "Service", "metadata": {"name": "web"}}
+
+    async def work(ctx: Context[ConfigMap]) -> None:
+        for write in (ctx.apply, ctx.create, ctx.client.apply, ctx.client.create, ctx.client.update):
+            with pytest.raises(TypeError, match=r"got a dict: write Service\(metadata=.*codec.from_dict\(Service, doc"):
+                await write(document)
+        with pytest.raises(TypeError, match="got the class Service"):
+            await ctx.apply(Service)  # type: ignore[type-var]
+
+    await within(shop, work)
 
 
 async def test_an_undeclared_read_is_reported_once_per_kind(

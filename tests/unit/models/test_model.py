@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from kubewright import markers
-from kubewright.apis.core.v1 import Pod
+from kubewright.apis.core.v1 import ConfigMap, Pod, PodSpec
 from kubewright.apis.meta.v1 import Condition, IntOrString
 from kubewright.machinery.errors import ModelError
 from kubewright.markers import (
@@ -147,6 +147,12 @@ def make(annotation: Any, **default: Any) -> type[Model]:
     return type(Model)("Spec", (Model,), {"__annotations__": {"x": annotation}, "__module__": __name__, **default})
 
 
+class Plain:
+    """A class that is not derived from Model."""
+
+    size: int = 1
+
+
 @pytest.mark.parametrize(
     ("annotation", "message"),
     [
@@ -162,6 +168,8 @@ def make(annotation: Any, **default: Any) -> type[Model]:
         (list[float], r'Spec.x\[\]: "float"'),
         (object, "use Any with m.PreserveUnknownFields"),
         (Pod, "Spec.x: Pod is a kind, and an object cannot contain another"),
+        (Plain, r'Spec.x: "Plain" cannot be in a CRD; derive it from Model: class Plain\(Model\)'),
+        (list[Plain], r'Spec.x\[\]: "Plain" cannot be in a CRD; derive it from Model'),
         (complex, 'Spec.x: "complex" cannot be in a CRD; make it a Model'),
         (Literal["a", 1], "or all must be integers"),
         ("Missing", 'Spec.x: "Missing" is not defined here. Define it above the class'),
@@ -348,6 +356,17 @@ def test_a_json_name_of_a_field_is_rejected_with_a_suggestion() -> None:
         Sized(maxSize=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="Missing required argument"):
         Condition(type="Ready")  # type: ignore[call-arg]
+
+
+def test_a_dict_in_place_of_a_struct_is_rejected_with_what_to_write() -> None:
+    wrong: Any = {"name": "web"}
+    with pytest.raises(TypeError, match=r"ConfigMap.metadata takes ObjectMeta, got a dict: write metadata=ObjectMeta"):
+        ConfigMap(metadata=wrong)
+    with pytest.raises(TypeError, match=r"PodSpec.containers takes Container, got a list of dicts: write containers=\["):
+        PodSpec(containers=[wrong])
+    with pytest.raises(TypeError, match=r"Pod.spec takes PodSpec, got a dict"):
+        Pod(spec=wrong)
+    assert ConfigMap(data=wrong).data == wrong
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import new_class
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
-from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.errors import ConfigError, shown
 from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import APIResource, Object, codec, field
 
@@ -79,7 +79,11 @@ def decode_object(kind: type[T], data: bytes) -> T:
 
 
 def encode_object(obj: Object, *, update: bool = False) -> bytes:
-    """Encode an object for a create or an apply. With `update`, fields that its class does not know are kept."""
+    """Encode an object for a create or an apply. With `update`, fields that its class does not know are kept.
+
+    Raises TypeError for a document or a class.
+    """
+    check_is_object(obj)
     if isinstance(obj, Unstructured):
         api = obj.__api__
         document = {"apiVersion": api.api_version, "kind": api.kind, "metadata": obj.metadata, **obj.content}
@@ -90,6 +94,19 @@ def encode_object(obj: Object, *, update: bool = False) -> bytes:
             f"written; read it as {obj.kind} to do that"
         )
     return codec.encode_update(obj) if update else codec.encode(obj)
+
+
+def check_is_object(obj: object) -> None:
+    """Raise TypeError for what is no object of a kind, such as a plain document."""
+    if isinstance(obj, Object):
+        return
+    if isinstance(obj, dict):
+        kind = cast("dict[str, object]", obj).get("kind", "Kind")
+        raise TypeError(
+            f"an object of a kind is needed, got a dict: write {kind}(metadata=ObjectMeta(...), ...), or convert the "
+            f"document with codec.from_dict({kind}, document)"
+        )
+    raise TypeError(f"an object of a kind is needed, got {shown(obj)}")
 
 
 def _derive(base: type[T], api: APIResource) -> type[T]:

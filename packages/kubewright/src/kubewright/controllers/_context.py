@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from kubewright._runtime.clock import Clock
 from kubewright._runtime.log import StructuredLogger
 from kubewright.cache._client import CachedClient
+from kubewright.client._dynamic import check_is_object
 from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import Patch
 from kubewright.client._write import Propagation
@@ -224,6 +225,7 @@ class Context(BaseContext[T]):
         self._status, self._version = wanted, written.metadata.resource_version
 
     def _adopt(self, obj: Object) -> None:
+        check_is_object(obj)
         meta = obj.metadata
         if not meta.namespace and self.request.namespace and obj.__api__.namespaced:
             meta.namespace = self.request.namespace

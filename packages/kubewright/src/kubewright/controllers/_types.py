@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from kubewright.cache._entry import ObjectKey
-from kubewright.machinery.time import Seconds
+from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
 
 Request: TypeAlias = ObjectKey
@@ -33,6 +34,10 @@ class Result:
 
     requeue_after: Seconds | None = None
     """Reconcile again after this time, even if nothing changes. An event leads to an earlier reconcile."""
+
+    def __post_init__(self) -> None:
+        if self.requeue_after is not None and seconds(self.requeue_after, "Result: requeue_after") < 0:
+            raise ConfigError(f"Result: requeue_after must not be negative, got {seconds(self.requeue_after):g} s")
 
 
 Cause: TypeAlias = tuple[str, str, ObjectKey, int]

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, ClassVar, Final
 
 from kubewright.machinery.fields import FieldError
@@ -355,3 +356,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     spelled = {each.replace("_", "").lower(): each for each in names}
     nearest = spelled.get(name.replace("_", "").lower()) or next(iter(get_close_matches(name, names, n=1)), "")
     return f"; did you mean {nearest!r}?" if nearest else f"; known are {', '.join(names)}" if names else ""
+
+
+def shown(value: object) -> str:
+    """Return a wrong argument as messages show it: `'Secret'`, `the class Secret`, `the function reconcile`, `a Secret`."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, FunctionType):
+        return f"the function {value.__name__}"
+    return repr(value) if isinstance(value, (str, bool, int, float)) else f"a {type(value).__name__}"

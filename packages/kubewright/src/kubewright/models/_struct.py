@@ -11,7 +11,8 @@ contains itself is never freed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform, overload
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform, get_args, get_origin, overload
 
 import msgspec
 
@@ -48,15 +49,49 @@ class StructType(msgspec.StructMeta):
     if not TYPE_CHECKING:  # type checkers derive the signature from the fields
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            """Create a struct. A TypeError for an unknown field names the one that was probably meant."""
+            """Create a struct. A TypeError for an unknown field names the one that was probably meant, and one for a
+            dict in place of a struct names the struct.
+            """
             try:
-                return super().__call__(*args, **kwargs)
+                made = super().__call__(*args, **kwargs)
             except TypeError as error:
                 unknown = [name for name in kwargs if name not in cls.__struct_fields__]
                 if not unknown:
                     raise
                 hint = did_you_mean(unknown[0], cls.__struct_fields__)
                 raise TypeError(f"{cls.__name__} has no field {unknown[0]!r}{hint}") from error
+            for name, value in kwargs.items():
+                if value.__class__ is dict or (value.__class__ is list and value and value[0].__class__ is dict):
+                    _check_is_no_document(cls, name, value)
+            return made
+
+
+def _check_is_no_document(cls: type[Struct], name: str, value: object) -> None:
+    """Raise TypeError if `value` is a dict or a list of dicts, and the field holds a struct or a list of structs."""
+    wanted = _structs_of(cls).get(name)
+    if wanted is None:
+        return
+    struct = wanted.__name__
+    what, write = ("a dict", f"{struct}(...)") if isinstance(value, dict) else ("a list of dicts", f"[{struct}(...)]")
+    raise TypeError(
+        f"{cls.__name__}.{name} takes {struct}, got {what}: write {name}={write}, or convert a whole document with "
+        "codec.from_dict"
+    )
+
+
+@cache
+def _structs_of(cls: type[Struct]) -> dict[str, type[Struct]]:
+    """Return the struct that each field of `cls` holds, or the items of its list."""
+    found = ((field.name, _struct_in(field.type)) for field in msgspec.structs.fields(cls))
+    return {name: struct for name, struct in found if struct is not None}
+
+
+def _struct_in(annotation: Any) -> type[Struct] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return annotation
+    if get_origin(annotation) is dict:
+        return None
+    return next(filter(None, map(_struct_in, get_args(annotation))), None)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
