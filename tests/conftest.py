@@ -47,9 +47,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         raise GroupsIgnored("install a pytest as `make setup` does")
 
 
+@pytest.fixture
+def refusing_address() -> Iterator[str]:
+    """An address of this machine that refuses connections, and that no other program can take meanwhile."""
+    with socket.socket() as bound:  # but not listening
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
 @pytest.fixture(autouse=True)
 def _node_port_of_this_machine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Hold the node port of the test's group against test runs in other processes of this machine.
+    """Hold the node port of the test's group against test runs in other processes on this machine.
 
     The UDP port of the same number is the lock: node ports are TCP, and the system releases it when a run is killed.
     """

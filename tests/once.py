@@ -31,7 +31,7 @@ def alone(factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
 
 @contextmanager
 def made_once(factory: pytest.TempPathFactory, name: str) -> Iterator[tuple[Path, bool]]:
-    """A folder of the run, and whether an earlier worker has already filled it.
+    """Yield a folder of the run, and whether an earlier worker has already filled it.
 
     The other workers wait until the block ends. If it raises, the next worker starts with a new empty folder.
     """

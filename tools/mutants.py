@@ -219,7 +219,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _condition(self, test: ast.expr) -> None:
-        """A negation, unless the flip of a comparison is the same."""
+        """Negate a condition, unless the flip of a comparison is the same."""
         if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and _is_negation(test.ops[0])):
             self._add(test, f"condition `{_short(test)}` negated", _negated(test))
 

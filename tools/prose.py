@@ -15,6 +15,7 @@ necessary.
 from __future__ import annotations
 
 import argparse
+import ast
 import io
 import re
 import sys
@@ -48,7 +49,12 @@ class Pattern(NamedTuple):
 
     find: re.Pattern[str]
     write: str
-    python_only: bool
+    where: str
+    """`everywhere`, `docstring` or `function`, as in the vocabulary."""
+
+    def applies_to(self, text: Text, *, python: bool) -> bool:
+        """Return whether the words count in this text."""
+        return self.where == "everywhere" or (python and (self.where == "docstring" or text.describes_function))
 
 
 class Text(NamedTuple):
@@ -56,6 +62,8 @@ class Text(NamedTuple):
 
     content: str
     lines: list[int]
+    describes_function: bool = False
+    """Whether the text is the docstring of a function."""
 
 
 class Finding(NamedTuple):
@@ -73,7 +81,7 @@ def vocabulary(path: Path = VOCABULARY) -> list[Pattern]:
         Pattern(
             re.compile(each["find"], 0 if each.get("case") else re.IGNORECASE),
             each["write"],
-            each.get("where") == "docstring",
+            each.get("where", "everywhere"),
         )
         for each in entries
     ]
@@ -86,8 +94,8 @@ def lint(name: str, source: str, patterns: Iterable[Pattern]) -> list[Finding]:
     found = {
         Finding(text.lines[match.start()], " ".join(match[0].split()), each.write)
         for each in patterns
-        if python or not each.python_only
         for text in texts
+        if each.applies_to(text, python=python)
         for match in each.find.finditer(text.content)
     }
     return sorted(_without_exempted(found, source, "<!--" if name.endswith(".md") else "#"))
@@ -120,6 +128,7 @@ def _without_exempted(found: Iterable[Finding], source: str, opener: str) -> Ite
 
 def _python(source: str) -> Iterator[Text]:
     comments: list[tokenize.TokenInfo] = []
+    functions = set(_function_docstrings(source))
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
     for before, token in zip([tokens[0], *tokens], tokens, strict=False):
         if token.type == tokenize.COMMENT:
@@ -128,11 +137,20 @@ def _python(source: str) -> Iterator[Text]:
                 comments = []
             comments.append(token)
         elif _is_string(token) and re.search(r"\w\s+\w", token.string):
-            yield _string(token)
+            yield _string(token)._replace(describes_function=token.start[0] in functions)
         elif token.type == tokenize.NAME and before.string == "def" and token.string.startswith("test_"):
             yield _text(token.string.replace("_", " "), token.start[0])
     if comments:
         yield _comment(comments)
+
+
+def _function_docstrings(source: str) -> Iterator[int]:
+    """Yield the lines in which docstrings of functions begin. Tests, fixtures and properties do not count."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node) is not None:
+            decorators = " ".join(map(ast.unparse, node.decorator_list))
+            if re.match(r"(?!test_|__)[a-z_]", node.name) and not re.search(r"property|fixture", decorators):
+                yield node.body[0].lineno
 
 
 def _is_string(token: tokenize.TokenInfo) -> bool:

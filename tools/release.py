@@ -67,7 +67,7 @@ def check_version(version: str) -> None:
 
 
 def check_repository(root: Path, version: str) -> None:
-    """The branch, the work tree and the tag."""
+    """Check the branch, the work tree and the tag."""
     branch = _git(root, "branch", "--show-current")
     if branch != BRANCH:
         raise ReleaseError(f'the branch is "{branch}"; release from {BRANCH}: git switch {BRANCH}')
@@ -106,7 +106,7 @@ def changes(changelog: str, version: str) -> str:
 
 
 def _title(section: str) -> str:
-    """`0.2.0` of a heading `0.2.0 (2026-11-22)` or `[0.2.0] - 2026-11-22`."""
+    """Return `0.2.0` for the heading `0.2.0 (2026-11-22)` or `[0.2.0] - 2026-11-22`."""
     words = section.partition("\n")[0].split()
     return words[0].strip("[]") if words else ""
 

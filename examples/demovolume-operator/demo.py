@@ -32,9 +32,9 @@ SAMPLE: Final = Path(__file__).parent / "config" / "samples" / "demo_v1_demovolu
 
 
 def summary_of_claim(claim: PersistentVolumeClaim) -> str:
-    asked = claim.spec.resources.requests if claim.spec.resources else {}
+    requests = claim.spec.resources.requests if claim.spec.resources else {}
     deleting = ", being deleted" if claim.metadata.deletion_timestamp else ""
-    return f"{asked.get('storage')} requested, {claim.status.phase}{deleting}"
+    return f"{requests.get('storage')} requested, {claim.status.phase}{deleting}"
 
 
 SHOWN: Final[Mapping[type, Summary]] = {

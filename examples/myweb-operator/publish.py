@@ -27,13 +27,13 @@ async def publish(spec: MyWebSpec, name: str, namespace: str, patience: float) -
         lister = informer.lister
         async with informers:
             await informers.wait_synced(patience)
-            present = lister.get(name, namespace)
-            if present is None:
+            existing = lister.get(name, namespace)
+            if existing is None:
                 wanted = await webs.create(MyWeb(metadata=ObjectMeta(name=name), spec=spec))
                 print(f"{name} created")
             else:
-                present.spec = spec
-                wanted = await webs.update(present)
+                existing.spec = spec
+                wanted = await webs.update(existing)
                 print(f"{name} updated")
 
             def is_completed() -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 from kubewright import ObjectMeta
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec, Service
-from kubewright.client._patch import MergePatch
+from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import Cluster, gone
@@ -141,7 +141,7 @@ class Steps:
         return check
 
     async def page(self) -> str:
-        """What the node port serves."""
+        """Return what the node port serves."""
         try:
             return await asyncio.to_thread(page)
         except (OSError, HTTPException) as error:

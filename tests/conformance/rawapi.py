@@ -130,7 +130,7 @@ class API:
         return await self.send("DELETE", target, body, headers=_named(headers))
 
     async def patch(self, target: str, body: Any, kind: str = "merge") -> Answer:
-        """`kind`: json, merge, strategic or apply."""
+        """Send a patch. `kind` is json, merge, strategic or apply."""
         content_type = {
             "json": "application/json-patch+json",
             "merge": "application/merge-patch+json",

@@ -104,7 +104,7 @@ async def gizmos(api: API, ns: str) -> AsyncIterator[Gizmos]:
     await established(api, gizmos.definition)
 
     async def served() -> bool:
-        """The objects of a CRD, and the discovery that describes them."""
+        """Return whether the objects of a CRD, and its discovery, are served."""
         return (await api.get(gizmos.path)).status == (await api.get(f"/apis/{group}/v1")).status == 200
 
     await until(served)

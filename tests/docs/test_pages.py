@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -44,6 +46,29 @@ PRESENT = [page for page in PAGES if page.parent.name != "designs"]
 def test_every_kubewright_command_exists(page: Path) -> None:
     named = set(re.findall(r"(?:^    |`)kubewright ([a-z]+)", page.read_text(), flags=re.M))
     assert named - set(cli.list_commands(click.Context(cli))) == set()
+
+
+def test_the_page_of_seams_names_modules_and_members_that_exist() -> None:
+    named = set(re.findall(r"`((?:[a-z0-9_]+\.)+[A-Za-z0-9_]+)", (ROOT / "designs/0001-seams.md").read_text()))
+    roots = (
+        "kubewright",
+        "kubewright_controlplane",
+        "kubewright_controlplane.schema",
+        "kubewright_controlplane.apiserver",
+    )
+    packages = {each.name for root in roots for each in pkgutil.iter_modules(import_module(root).__path__)}
+    inside = {name for name in named if name.partition(".")[0] in packages}
+    assert len(inside) > 20
+    assert {name for name in inside if not any(exists(f"{root}.{name}") for root in roots)} == set()
+
+
+def exists(name: str) -> bool:
+    """Return whether a module, or a member of a module, has this name."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def test_the_index_names_every_page() -> None:

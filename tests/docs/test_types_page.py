@@ -40,11 +40,11 @@ NAMES: dict[str, Any] = {
 }
 
 READ_AS: dict[str, Any] = {
-    "the API server puts 3 there": 3,
+    "the API server fills in 3": 3,
     "is `None`": None,
     "is `None`, and kept as null": None,
     "is `UNSET`": UNSET,
-    "a default of `Backup`'s defaults": Backup(),
+    "the API server fills in `Backup` with its defaults": Backup(),
 }
 REFUSED = "refused"
 NOTHING = ("nothing", "nothing: an apply does not own it")

@@ -83,7 +83,7 @@ class Deployed:
         return said
 
     async def follow(self) -> Following:
-        """`kubewright logs -f`."""
+        """Start `kubewright logs -f`."""
         process = await asyncio.create_subprocess_exec(
             COMMAND, "logs", "-f", cwd=self.project.folder, env=environment(self._kubeconfig),
             stdout=asyncio.subprocess.PIPE,
@@ -233,10 +233,11 @@ async def test_an_interrupted_undeploy_reports_the_remaining_objects(deployed: D
     kind = project.kind()
     held = ObjectMeta(name="one", namespace=namespace, finalizers=["test.example.com/held"])
     made = await client.create(kind(metadata=held))
-    said = await deployed.interrupted("undeploy", "--yes", when=f"/one (in {namespace}) deleted")
-    assert (
-        "Interrupted: what is listed above is being deleted, the rest remains; run the same command to finish" in said
-    )
+    said = await deployed.interrupted("undeploy", "--yes", when=f"/one (in {namespace}) is being deleted")
+    assert f"gadget.{project.group}/one (in {namespace}) is being deleted, held by test.example.com/held" in said
+    assert f"/one (in {namespace}) deleted" not in said
+    remains = "what is listed above is deleted, the rest is being deleted or remains"
+    assert f"Interrupted: {remains}; run the same command to finish" in said
     assert (await client.get(kind, "one", namespace=namespace)).metadata.deletion_timestamp is not None
     await client.get(Deployment, project.deployment, namespace=project.namespace)
     await client.patch(made, MergePatch({"metadata": {"finalizers": None}}))
@@ -319,6 +320,7 @@ async def test_an_object_that_is_not_finalized_is_named(deployed: Deployed, name
         more = ObjectMeta(name=f"more-{number}", namespace=namespace)
         await deployed.client.patch(kind(metadata=more), MergePatch({"metadata": {"finalizers": None}}))
     said = await deployed.failed("undeploy", "--yes", "--timeout=1")
+    assert f"/held (in {namespace}) deleted" not in said
     assert f"gadget.{deployed.project.group}/held (in {namespace}), held by {deployed.project.group}/finish" in said
     assert "Does the operator run" in said
     assert "deleted" in await deployed.failed("status")
@@ -332,7 +334,7 @@ async def hold(deployed: Deployed, namespace: str) -> str:
     held = ObjectMeta(name="held", namespace=namespace, finalizers=[f"{project.group}/finish"])
     await deployed.client.create(project.kind()(metadata=held))
     said = await deployed.failed("uninstall", "--yes", "--timeout=1")
-    assert "customresourcedefinition" not in said
+    assert f"{project.crd} deleted" not in said
     assert "Not finished" not in said
     assert "kubewright logs" not in said
     return f"gadget.{project.group}/held (in {namespace}), held by {project.group}/finish"

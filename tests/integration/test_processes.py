@@ -1,4 +1,4 @@
-"""Pods that run as processes of this machine, as users see them."""
+"""Pods that run as processes on this machine, as users see them."""
 
 from __future__ import annotations
 

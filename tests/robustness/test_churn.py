@@ -6,7 +6,6 @@ import gc
 import sys
 
 from integration.gizmo_operator import Gizmo, reconcile
-from kubewright.testing import running
 from kubewright_controlplane import Environment
 from kubewright_controlplane.apiserver.options import ServerOptions
 from robustness.gizmos import Gizmos, operator
@@ -25,7 +24,7 @@ async def test_memory_is_constant_while_8000_objects_are_created_and_deleted() -
     async with Environment(server=ServerOptions(history=64)) as cluster, cluster.namespace() as namespace:
         await cluster.install(Gizmo)
         gizmos = Gizmos(cluster.client, namespace)
-        async with running(operator(cluster.config, [reconcile])):
+        async with operator(cluster.config, [reconcile]):
             for number in range(ROUNDS):
                 await gizmos.come_and_go(f"round-{number}", GIZMOS)
                 gc.collect()

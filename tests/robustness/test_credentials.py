@@ -21,7 +21,7 @@ from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding
 from kubewright.client import MergePatch
 from kubewright.machinery.errors import Unauthorized
 from kubewright.models import codec
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 from robustness.faults import between
 from robustness.gizmos import Gizmos, operated, operator
 
@@ -89,7 +89,7 @@ async def test_a_token_that_is_revoked_before_its_replacement_exists_only_delays
         file.write_text(account.token or "")
         name = (await binding_of(client, namespace)).subjects[0].name
         rotating = replace(account, token=None, token_file=file)
-        async with between(rotating) as (far, line, gate), running(operator(far, [reconcile])):
+        async with between(rotating) as (far, line, gate), operator(far, [reconcile]):
             await gizmos.populate()
             await client.delete(ServiceAccount, name, namespace=namespace)
             await client.create(ServiceAccount(metadata=ObjectMeta(name=name, namespace=namespace)))
@@ -122,7 +122,7 @@ async def test_a_changed_certificate_authority_is_trusted_after_its_file_changed
     async with (
         cluster.service_account(rules, namespace=namespace) as account,
         between(account, tls=context, ca=file) as (far, line, gate),
-        running(operator(far, [reconcile])),
+        operator(far, [reconcile]),
     ):
         await gizmos.populate()
         renewed = change()

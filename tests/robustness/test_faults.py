@@ -16,7 +16,7 @@ from integration.gizmo_operator import Gizmo, part, reconcile
 from kubewright import Context, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.controllers import DeletedContext
-from kubewright.testing import Cluster, eventually, running
+from kubewright.testing import Cluster, eventually
 from kubewright_controlplane import Environment
 from kubewright_controlplane.apiserver.options import ServerOptions
 from robustness.faults import WRITES, Gate, Line, between, failing
@@ -132,7 +132,7 @@ async def test_a_failing_server_is_not_flooded_and_no_event_is_missed(
     async with (
         cluster.service_account(rules, namespace=namespace) as account,
         between(account) as (far, line, gate),
-        running(operator(far, [reconcile])),
+        operator(far, [reconcile]),
     ):
         await gizmos.populate()
         async with fault(line, gate):
@@ -158,7 +158,7 @@ async def test_objects_converge_after_random_faults_under_load(cluster: Cluster,
     async with (
         cluster.service_account(Manager([reconcile]).rbac_rules(), namespace=namespace) as account,
         between(account) as (far, line, gate),
-        running(operator(far, [reconcile])),
+        operator(far, [reconcile]),
     ):
         gate.answer = lambda request: chance.choice(answers)(request) if chance.random() < 0.1 else None
         gate.loses = lambda _: chance.random() < 0.1
@@ -194,7 +194,7 @@ async def test_deletes_without_a_watch_are_found_after_a_410(
         async with (
             cluster.service_account(rules, namespace=namespace) as account,
             between(account) as (far, line, _),
-            running(operator(far, [reconcile, light])),
+            operator(far, [reconcile, light]),
         ):
             await gizmos.populate()
             await eventually(only_those_that_exist_are_lit)
@@ -221,7 +221,7 @@ async def test_a_deleted_child_that_no_watch_reported_is_recreated(cluster: Clus
     async with (
         cluster.service_account(Manager([keep]).rbac_rules(), namespace=namespace) as account,
         between(account) as (far, line, gate),
-        running(operator(far, [keep])),
+        operator(far, [keep]),
     ):
         gate.answer = lambda request: unavailable(request) if request.path.endswith("/configmaps") else None
         line.cut()

@@ -145,7 +145,7 @@ async def test_two_processes_never_write_at_the_same_time(cluster: Cluster, name
 
 
 async def cut_off(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
-    """The leader exits, and the other candidate takes over."""
+    """Check that the leader exits, and the other candidate takes over."""
     candidates.line.fall_silent()
     assert await leader.ended() == 1
     assert "not renewed within" in leader.log
@@ -153,13 +153,13 @@ async def cut_off(leader: OperatorProcess, audit: Audit, candidates: Candidates)
 
 
 async def killed(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
-    """The other candidate takes over when the lease has expired."""
+    """Check that the other candidate takes over when the lease has expired."""
     await leader.kill()
     await candidates.leader(audit, other_than=leader)
 
 
 async def halted(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
-    """The other candidate takes over. The suspended leader notices before its next write, and exits."""
+    """Check that the other candidate takes over, and that the suspended leader exits before its next write."""
     await leader.halt()
     successor = await candidates.leader(audit, other_than=leader)
     leader.wake()
@@ -169,7 +169,7 @@ async def halted(leader: OperatorProcess, audit: Audit, candidates: Candidates) 
 
 
 async def stopped(leader: OperatorProcess, audit: Audit, candidates: Candidates) -> None:
-    """The leader exits with status 0 and releases the Lease, so the other candidate does not wait for its expiry."""
+    """Check that the leader exits with status 0 and releases the Lease, so that no candidate waits for its expiry."""
     assert await leader.stop() == 0
     await candidates.leader(audit, other_than=leader)
     identities = candidates.identities()

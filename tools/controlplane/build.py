@@ -50,7 +50,7 @@ BINARIES = (
 )
 
 STAGES = ("pod/fast", "node/fast", "node/heartbeat-with-lease")
-"""Pods and nodes become ready at once, and nodes stay ready."""
+"""Pods and nodes become ready immediately, and nodes stay ready."""
 
 
 class BuildError(Exception):

@@ -94,7 +94,7 @@ def _operator(drawing: Drawing, y: float) -> None:
 def _card(
     drawing: Drawing, x: float, y: float, width: float, name: str, about: str, rows: Rows, hue: Hue
 ) -> dict[str, float]:
-    """A distribution; returns the heights of its rows' middles."""
+    """Draw a distribution, and return the heights of its rows' middles."""
     tint = drawing.theme.tints[hue]
     drawing.box(x, y, width, _height(rows), hue)
     drawing.text(x + 14, y + 26, name, size=15, bold=True, color=tint.ink)
@@ -125,7 +125,7 @@ def _kubernetes(drawing: Drawing, y: float, height: float) -> None:
 
 
 def _arrows(drawing: Drawing, top: float, middle: float) -> None:
-    """The arrows between the four cards."""
+    """Draw the arrows between the four cards."""
     muted = drawing.theme.muted
     below = top + _height(CLI)
     left, right = MARGIN + _LEFT / 2, _RIGHT_X + _RIGHT / 2
@@ -141,7 +141,7 @@ def _arrows(drawing: Drawing, top: float, middle: float) -> None:
 
 
 def _connections(drawing: Drawing, client: float, server: float, kubernetes: float) -> None:
-    """What the client talks to."""
+    """Draw what the client talks to."""
     muted, color = drawing.theme.muted, drawing.theme.tints["blue"].ink
     start, turn = MARGIN + _LEFT - 8, MARGIN + _LEFT + 20
     drawing.arrow([(start, client), (turn, client), (turn, server), (_RIGHT_X + 8, server)], color=color, both=True)

@@ -157,7 +157,7 @@ class Drawing:
     def box(
         self, x: float, y: float, width: float, height: float, hue: Hue, *, inner: bool = False, dashed: bool = False
     ) -> None:
-        """A rounded rectangle; `inner` is one within a box of the same hue."""
+        """Draw a rounded rectangle; `inner` is for one within a box of the same hue."""
         tint = self.theme.tints[hue]
         style = f'fill="{tint.row if inner else tint.fill}" stroke="{tint.stroke}"'
         style += ' stroke-opacity="0.45"' if inner else ' stroke-width="1.25"'
@@ -165,7 +165,7 @@ class Drawing:
         self._rectangle(x, y, width, height, 5 if inner else 8, style)
 
     def bar(self, x: float, y: float, width: float, height: float, color: str) -> None:
-        """A bar of a chart."""
+        """Draw a bar of a chart."""
         self._rectangle(x, y, max(width, 1.5), height, min(3, max(width, 1.5) / 2), f'fill="{color}"')
 
     def text(
@@ -181,7 +181,7 @@ class Drawing:
         anchor: Anchor = "start",
         width: float | None = None,
     ) -> None:
-        """One line, whose baseline is at `y`. Raises DrawingError when it may be wider than `width`."""
+        """Draw one line of text, whose baseline is at `y`. Raises DrawingError if it may be wider than `width`."""
         room = self._room(x, anchor) if width is None else width
         if (needed := text_width(text, size, bold=bold, mono=mono)) > room:
             raise DrawingError(f"{text!r} is {needed:.0f} wide and has room for {room:.0f}; shorten it or make room")
@@ -214,13 +214,13 @@ class Drawing:
         return y
 
     def badge(self, x: float, y: float, text: str, hue: Hue) -> None:
-        """A number in a disk, centered at a point."""
+        """Draw a number in a disk, centered at a point."""
         tint = self.theme.tints[hue]
         self._parts.append(f'<circle cx="{_number(x)}" cy="{_number(y)}" r="10" fill="{tint.ink}"/>')
         self.text(x, y + 4.2, text, size=12, color=self.theme.canvas, bold=True, anchor="middle")
 
     def arrow(self, points: Sequence[Point], *, color: str = "", dashed: bool = False, both: bool = False) -> None:
-        """A line through points, with rounded corners and a head at its end, or at both ends."""
+        """Draw a line through points, with rounded corners and a head at its end, or at both ends."""
         color = color or self.theme.line
         self.line(points, color=color, dashed=dashed)
         self._head(points[-2], points[-1], color)
@@ -228,7 +228,7 @@ class Drawing:
             self._head(points[1], points[0], color)
 
     def line(self, points: Sequence[Point], *, color: str = "", dashed: bool = False) -> None:
-        """A line through points, with rounded corners."""
+        """Draw a line through points, with rounded corners."""
         style = f'fill="none" stroke="{color or self.theme.line}" stroke-width="1.6" stroke-linejoin="round"'
         style += ' stroke-dasharray="5 4"' if dashed else ""
         self._parts.append(f'<path d="{_path(points)}" {style}/>')

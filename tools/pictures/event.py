@@ -105,7 +105,7 @@ def _box(
     result: str,
     hue: Hue = "blue",
 ) -> None:
-    """One step: where it is, what it does, and what it hands on."""
+    """Draw one step: where it is, what it does, and what it passes on."""
     tint = drawing.theme.tints[hue]
     drawing.box(x, y, _BOX, _HEIGHT, "blue")
     _head(drawing, x, y, number, package, name)

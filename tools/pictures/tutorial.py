@@ -63,7 +63,7 @@ def draw(theme: Theme) -> Drawing:
 
 
 def _authors(drawing: Drawing) -> None:
-    """What writes the objects below it."""
+    """Draw what writes the objects below it."""
     authors: tuple[tuple[float, float, str, Hue], ...] = (
         (_COLUMNS[0], _CARD, "You write", "amber"),
         (_COLUMNS[1], _CARD, "Your operator applies", "blue"),
@@ -86,7 +86,7 @@ def _card(
     lines: tuple[str, ...],
     width: float = _CARD,
 ) -> None:
-    """An object: its kind and version, its name, and what matters here."""
+    """Draw an object: its kind and version, its name, and what matters here."""
     tint, muted = drawing.theme.tints[hue], drawing.theme.muted
     drawing.box(x, y, width, height, hue)
     drawing.text(x + 12, y + 25, kind, size=15, bold=True, color=tint.ink)

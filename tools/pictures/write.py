@@ -105,7 +105,7 @@ def _box(
 
 
 def _registry(drawing: Drawing, y: float) -> None:
-    """The steps between which nothing is awaited."""
+    """Draw the steps between which nothing is awaited."""
     theme, tint = drawing.theme, drawing.theme.tints["amber"]
     drawing.box(_LEFT, y, _INNER, _FRAME, "amber", dashed=True)
     drawing.badge(_LEFT + 23, y + 22, "4", "amber")

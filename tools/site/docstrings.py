@@ -49,7 +49,7 @@ def raised(text: str) -> Iterator[str]:
 
 
 def is_columns(lines: list[str]) -> bool:
-    """Whether a block is a table of names and descriptions."""
+    """Return whether a block is a table of names and descriptions."""
     return sum(1 for line in lines if _COLUMNS.match(line)) * 2 > len(lines)
 
 

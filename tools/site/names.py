@@ -24,7 +24,7 @@ def defined(distributions: griffe.ModulesCollection, path: str) -> griffe.Object
 
 
 def is_shown(member: griffe.Object) -> bool:
-    """Whether a member of a class is in the reference.
+    """Return whether a member of a class is in the reference.
 
     A field of a dataclass, or an attribute that `__init__` assigns, is shown only if it has a docstring, because the
     signature contains it already.
@@ -49,7 +49,7 @@ def public(module: griffe.Module) -> dict[str, griffe.Object]:
 
 
 def is_type_variable(each: griffe.Object) -> bool:
-    """Whether an object is a type variable, which users do not need."""
+    """Return whether an object is a type variable, which users do not need."""
     return isinstance(each, griffe.Attribute) and bool(re.match(r"(TypeVar|ParamSpec)\b", str(each.value or "")))
 
 
@@ -62,7 +62,7 @@ def members(thing: griffe.Object) -> Iterator[griffe.Object]:
 
 
 def is_described(thing: griffe.Object) -> bool:
-    """Whether an object has a docstring or needs none: a field, or a method that a base class documents."""
+    """Return whether an object has a docstring or needs none: a field, or a method that a base class documents."""
     if thing.docstring is not None:
         return True
     parent = thing.parent

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from kubewright import Condition, Config, Manager, NotFound, ObjectMeta
-from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import (
     Container,
     HostPathVolumeSource,
@@ -26,7 +25,7 @@ from kubewright.apis.events.v1 import Event as KubernetesEvent
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache import Event, Informer
 from kubewright.client import MergePatch
-from kubewright.testing import Cluster, Faults, eventually, gone
+from kubewright.testing import Clock, Cluster, Faults, eventually, gone
 
 from demovolume_operator.api.v1.demovolume import DemoVolume, DemoVolumeSpec
 from demovolume_operator.api.v1.volumeoperation import VolumeOperation, VolumeOperationSpec

@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 from kubewright import Config, Invalid, Manager
-from kubewright._runtime.clock import SystemClock
 from kubewright.client import MergePatch
-from kubewright.testing import eventually, gone
+from kubewright.testing import SystemClock, eventually, gone
 
 from demovolumes import NewOperator, Volumes, condition
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright.client._transport import Transport
+from kubewright.client import Transport
 from kubewright.testing import Cluster
 
 from myweb_operator import api

@@ -7,8 +7,7 @@ from kubewright import Client, Condition, Config, Manager, NotFound, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Service
 from kubewright.apis.events.v1 import Event
-from kubewright.client import MergePatch
-from kubewright.client._transport import Transport
+from kubewright.client import MergePatch, Transport
 from kubewright.testing import Cluster, eventually, gone
 
 from myweb_operator.api.v1.myweb import MyWeb, MyWebSpec

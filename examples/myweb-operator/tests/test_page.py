@@ -103,7 +103,7 @@ async def now_at(port: int) -> str | None:
 
 
 def fetch(port: int) -> str | None:
-    """Return the page at a node port of this machine; None if nothing listens."""
+    """Return the page on a node port of this machine; None if nothing listens."""
     try:
         with urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
             return str(answer.read().decode())

@@ -29,7 +29,7 @@ class Publisher:
         self._file = folder / "page.html"
 
     async def begin(self, page: str, *flags: str, port: int = PORT) -> asyncio.subprocess.Process:
-        """The running program."""
+        """Start the program."""
         self._file.write_text(page)
         return await asyncio.create_subprocess_exec(
             sys.executable,

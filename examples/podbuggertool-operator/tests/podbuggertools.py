@@ -9,7 +9,7 @@ from kubewright import Condition, Config, Manager, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSchedulingGate, PodSpec
 from kubewright.apis.events.v1 import Event
 from kubewright.client import MergePatch
-from kubewright.controllers._outcome import Outcome
+from kubewright.controllers import Outcome
 from kubewright.testing import Clock, Cluster, Faults, SystemClock, eventually
 
 from podbuggertool_operator import api

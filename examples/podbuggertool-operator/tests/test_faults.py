@@ -123,7 +123,7 @@ def adds(request: Request) -> bool:
 
 
 async def start_over(tools: Podbuggertools) -> None:
-    """The namespace has no Podbuggertools and no Pods."""
+    """Delete all Podbuggertools and Pods of the namespace."""
     for kind in (Podbuggertool, Pod):
         for each in await tools.client.list(kind, namespace=tools.namespace):
             await tools.client.delete(each, grace_period=0)

@@ -33,10 +33,10 @@ async def test_the_sample_and_the_crd_are_valid(cluster: Cluster, tools: Podbugg
 
 
 def test_the_role_allows_changes_only_of_ephemeral_containers() -> None:
-    rights = {
+    permissions = {
         resource: sorted(rule.verbs)
         for rule in manager.rbac_rules()
         for resource in rule.resources
         if resource.startswith("pods")
     }
-    assert rights == {"pods": ["get", "list", "watch"], "pods/ephemeralcontainers": ["patch"]}
+    assert permissions == {"pods": ["get", "list", "watch"], "pods/ephemeralcontainers": ["patch"]}

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 from kubewright import Config, Manager
-from kubewright.client._transport import Transport
+from kubewright.client import Transport
 from kubewright.testing import Cluster
 
 from podset_operator import api

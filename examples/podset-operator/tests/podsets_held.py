@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from kubewright import Config
-from kubewright.client._transport import HTTPTransport
+from kubewright.client import HTTPTransport
 from kubewright.http.message import Request, Response
 
 

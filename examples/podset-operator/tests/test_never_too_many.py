@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 from kubewright import Config, LeaderElection, Manager, NotFound
-from kubewright.client._transport import Transport
+from kubewright.client import Transport
 from kubewright.http.message import Request
 from kubewright.testing import Faults, killed_after_each_write
 

@@ -10,10 +10,8 @@ import pytest
 from kubewright import Config, Manager, ObjectMeta
 from kubewright.apis.core.v1 import ResourceQuota, ResourceQuotaSpec
 from kubewright.apis.events.v1 import Event
-from kubewright.client import MergePatch
-from kubewright.client._transport import Transport
-from kubewright.controllers import is_controlled_by
-from kubewright.controllers._outcome import Outcome
+from kubewright.client import MergePatch, Transport
+from kubewright.controllers import Outcome, is_controlled_by
 from kubewright.http.message import Request
 from kubewright.testing import Faults, eventually
 

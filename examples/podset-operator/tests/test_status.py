@@ -13,8 +13,7 @@ from kubewright.apis.autoscaling.v2 import (
     HorizontalPodAutoscalerSpec,
 )
 from kubewright.apis.events.v1 import Event
-from kubewright.client import MergePatch, Unstructured
-from kubewright.client._transport import Transport
+from kubewright.client import MergePatch, Transport, Unstructured
 from kubewright.testing import Faults, eventually
 
 from podset_operator.api.v1.podset import PodSet

@@ -11,8 +11,7 @@ from kubewright.apis.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
 from kubewright.apis.events.v1 import Event
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.apis.rbac.v1 import ClusterRole
-from kubewright.client import MergePatch
-from kubewright.client._transport import HTTPTransport, Transport
+from kubewright.client import HTTPTransport, MergePatch, Transport
 from kubewright.http.message import Request, Response
 from kubewright.machinery import yaml
 from kubewright.models import codec

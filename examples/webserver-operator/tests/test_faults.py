@@ -9,8 +9,7 @@ import pytest
 from kubewright import Config, Manager
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Service
-from kubewright.testing import Faults, eventually, gone, killed_after_each_write
-from kubewright.testing._faults import failure
+from kubewright.testing import Faults, eventually, failure, gone, killed_after_each_write
 
 from webserver_operator.api.v1.webserver import WebServer
 from webservers import NEW, OLD, WebServers, ready_condition, reconciles

@@ -34,7 +34,7 @@ def kinds(module: str) -> list[type[Object]]:
 
 
 def loaded_by(code: str) -> set[str]:
-    """The modules of Kubewright that are loaded after running `code` in a new interpreter."""
+    """Return the modules of Kubewright that are loaded after running `code` in a new interpreter."""
     program = f"{code}\nimport sys\nprint(*(each for each in sys.modules if each.startswith('kubewright')))"
     return set(
         subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout.split()

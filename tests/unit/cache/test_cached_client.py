@@ -8,6 +8,7 @@ import pytest
 from tests.unit.scripted import Server, Stream, Widget, WidgetSpec, added, bookmark, deleted, modified, settle, widget
 
 from kubewright.apis.autoscaling.v1 import Scale, ScaleSpec
+from kubewright.apis.core.v1 import Binding, ObjectReference
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.policy.v1 import Eviction
 from kubewright.cache import Cache, CachedClient, Scope
@@ -215,6 +216,15 @@ async def test_a_get_after_a_status_update_waits_until_the_cache_has_seen_it(
     assert (await read).metadata.resource_version == "11"
 
 
+BINDING = Binding(metadata=ObjectMeta(name="a", namespace="d"), target=ObjectReference(kind="Node", name="n"))
+
+
+async def bind(server: Server, cached: CachedClient) -> None:
+    write = await begun(cached.subresource(Widget, "a", "binding", namespace="d").create(BINDING))
+    (await server.call()).answer({"kind": "Status", "status": "Success"}, status=201)
+    await write
+
+
 async def test_a_get_after_a_scale_waits_until_the_cache_has_seen_it(
     server: Server, cache: Cache, cached: CachedClient
 ) -> None:
@@ -242,6 +252,59 @@ async def test_a_get_after_an_eviction_waits_until_the_cache_has_seen_it(
     assert not read.done()
     stream.send(modified(widget("a", 12, deletionTimestamp="2026-01-01T00:00:00Z")))
     assert (await read).metadata.deletion_timestamp is not None
+
+
+async def test_a_get_after_a_binding_waits_until_the_cache_has_seen_it(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    await bind(server, cached)
+    stream.send(bookmark(20))  # not an event of the object, and it does not make the write a lost one
+    read = await begun(cached.get(Widget, "a", namespace="d"))
+    assert not read.done()
+    stream.send(modified(widget("a", 21, size=2)))
+    assert (await read).spec.size == 2
+    assert server.idle
+
+
+async def test_a_binding_that_the_cache_shows_before_its_answer_is_not_waited_for(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    write = await begun(cached.subresource(Widget, "a", "binding", namespace="d").create(BINDING))
+    call = await server.call()
+    stream.send(modified(widget("a", 11, size=2)))
+    await settle()
+    call.answer({"kind": "Status", "status": "Success"}, status=201)
+    await write
+    assert (await cached.get(Widget, "a", namespace="d")).spec.size == 2
+    assert server.idle
+
+
+async def test_a_get_after_an_update_and_a_binding_waits_for_both(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    write = await begun(cached.patch(Widget, MergePatch({"spec": {"size": 2}}), name="a", namespace="d"))
+    (await server.call()).answer(widget("a", 11, size=2))
+    await write
+    await bind(server, cached)
+    read = await begun(cached.get(Widget, "a", namespace="d"))
+    stream.send(modified(widget("a", 11, size=2)))
+    await settle()
+    assert not read.done()
+    stream.send(modified(widget("a", 12, size=3)))
+    assert (await read).spec.size == 3
+
+
+async def test_a_get_of_an_object_that_was_deleted_after_its_binding_does_not_wait(
+    server: Server, cache: Cache, cached: CachedClient
+) -> None:
+    stream = await filled(cache, server, widget("a", 3))
+    await bind(server, cached)
+    stream.send(deleted(widget("a", 11)))
+    with pytest.raises(NotFound):
+        await cached.get(Widget, "a", namespace="d")
 
 
 async def test_a_lost_scale_is_reported_as_an_update(server: Server, cache: Cache, cached: CachedClient) -> None:
@@ -460,9 +523,7 @@ async def test_an_apply_with_fewer_fields_is_sent(server: Server, cache: Cache, 
     assert await apply(cached, server, desired(size=5), version=12), "the omitted label must be removed"
 
 
-async def test_an_apply_after_an_own_write_that_the_cache_has_not_seen_is_sent(
-    server: Server, cache: Cache, cached: CachedClient
-) -> None:
+async def test_an_apply_after_its_own_unseen_write_is_sent(server: Server, cache: Cache, cached: CachedClient) -> None:
     stream = await filled(cache, server)
     assert await apply(cached, server, desired(size=5), version=11)
     stream.send(added(widget("a", 11, size=5)))

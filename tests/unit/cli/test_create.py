@@ -71,4 +71,4 @@ def test_create_webhook_names_the_alternatives() -> None:
     done = run("create", "webhook", "--group", "ship", "--defaulting")
     assert done.exit_code == 1
     assert "webhooks are not supported yet" in done.output
-    assert "docs/concepts/webhooks.md" in done.output
+    assert 'the page "Webhooks"' in done.output

@@ -23,6 +23,8 @@ from kubewright.machinery import time
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from kubewright.testing import VirtualClock
 
+from .answers import Answers, SkippingClock
+
 GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})
 BUSY = Response(429, {"retry-after": "1"}, b"slow down")
 
@@ -52,35 +54,11 @@ async def serve(ca: trustme.CA) -> AsyncIterator[Callable[[Handler], Awaitable[C
         await server.close()
 
 
-class Recorder:
-    """Handler that returns the given answers in turn, repeats the last one, and records the requests."""
-
-    def __init__(self, *answers: Response) -> None:
-        self.requests: list[Request] = []
-        self._answers = list(answers) or [Response(200, {}, b"ok")]
-
-    async def __call__(self, request: Request) -> Response:
-        self.requests.append(request)
-        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-
-
-class Hurried(VirtualClock):
-    """A clock on which each sleep of the transport ends at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        await self.advance(seconds)
-
-
 class TestCredentials:
     async def test_each_request_has_the_token_and_the_path_of_the_server(
         self, serve: Callable[[Handler], Awaitable[Config]]
     ) -> None:
-        server = Recorder()
+        server = Answers()
         config = await serve(server)
         transport = HTTPTransport(replace(config, server=config.server + "/clusters/one/", token="abc"))
         await transport.send(GET)
@@ -93,7 +71,7 @@ class TestCredentials:
     async def test_user_name_and_password_are_sent_as_basic_authentication(
         self, serve: Callable[[Handler], Awaitable[Config]]
     ) -> None:
-        server = Recorder()
+        server = Answers()
         transport = HTTPTransport(replace(await serve(server), username="me", password="ü:x"))
         await transport.send(GET)
         assert server.requests[0].headers["authorization"] == "Basic bWU6w7w6eA=="
@@ -103,7 +81,7 @@ class TestCredentials:
     async def test_a_client_certificate_is_used(
         self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path, as_files: bool
     ) -> None:
-        server = Recorder()
+        server = Answers()
         leaf = ca.issue_cert("x", common_name="alice")
         cert, key = b"".join(each.bytes() for each in leaf.cert_chain_pems), leaf.private_key_pem.bytes()
         config = replace(await serve(server), client_cert=cert, client_key=key)
@@ -148,7 +126,7 @@ class TestCredentials:
     async def test_while_a_token_file_cannot_be_read_the_last_token_is_used(
         self, serve: Callable[[Handler], Awaitable[Config]], tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        server = Recorder()
+        server = Answers()
         file, clock = tmp_path / "token", VirtualClock()
         file.write_text("one")
         transport = HTTPTransport(replace(await serve(server), token_file=file), clock=clock)
@@ -168,7 +146,7 @@ class TestCredentials:
     async def test_impersonation_sends_a_header_for_each_group(
         self, serve: Callable[[Handler], Awaitable[Config]]
     ) -> None:
-        server = Recorder()
+        server = Answers()
         whom = Impersonation("alice", groups=("dev", "ops"), uid="7", extra={"Reason/why": ("a", "b")})
         transport = HTTPTransport(replace(await serve(server), impersonate=whom))
         await transport.send(GET)
@@ -215,7 +193,7 @@ class TestExecPlugins:
     ) -> None:
         clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
         expires = time.format(clock.now() + timedelta(minutes=10))
-        server = Recorder()
+        server = Answers()
         login = plugin(printed(token="one", expirationTimestamp=expires))
         transport = HTTPTransport(replace(await serve(server), exec=login), clock=clock)
         await asyncio.gather(*(transport.send(GET) for _ in range(5)))
@@ -258,7 +236,7 @@ class TestExecPlugins:
             )
 
         clock = VirtualClock()
-        server = Recorder()
+        server = Answers()
         config = replace(await serve(server), exec=login("alice", clock.now() + timedelta(minutes=1)))
         transport = HTTPTransport(config, clock=clock)
         await transport.send(GET)
@@ -289,7 +267,7 @@ class TestExecPlugins:
         self, serve: Callable[[Handler], Awaitable[Config]], plugin: Callable[..., ExecPlugin], tmp_path: Path
     ) -> None:
         clock = VirtualClock()
-        transport = HTTPTransport(replace(await serve(Recorder()), exec=plugin("", fails=1)), clock=clock)
+        transport = HTTPTransport(replace(await serve(Answers()), exec=plugin("", fails=1)), clock=clock)
         for _ in range(3):
             with pytest.raises(ConfigError, match="no such user"):
                 await transport.send(GET)
@@ -310,7 +288,7 @@ class TestExecPlugins:
     async def test_an_interactive_exec_plugin_gets_the_terminal(
         self, serve: Callable[[Handler], Awaitable[Config]], tmp_path: Path
     ) -> None:
-        server = Recorder()
+        server = Answers()
         config = await serve(server)
         plugin, program, ca = tmp_path / "plugin.py", tmp_path / "program.py", tmp_path / "ca.crt"
         ca.write_bytes(config.ca)  # type: ignore[arg-type]
@@ -349,13 +327,16 @@ class TestExecPlugins:
 
 
 class TestConnections:
-    async def test_a_failed_connection_is_tried_again_for_reads_with_growing_pauses(self) -> None:
+    async def test_a_failed_connection_is_tried_again_for_reads_with_growing_pauses(
+        self, refusing_address: str
+    ) -> None:
         codes: list[tuple[str, str, str]] = []
-        clock = Hurried()
-        transport = HTTPTransport(Config("http://127.0.0.1:1"), clock=clock, observer=lambda *each: codes.append(each))
-        with pytest.raises(ConnectionFailed, match=r"cannot connect to 127.0.0.1:1: Connection refused"):
+        clock = SkippingClock()
+        config = Config(f"http://{refusing_address}")
+        transport = HTTPTransport(config, clock=clock, observer=lambda *each: codes.append(each))
+        with pytest.raises(ConnectionFailed, match=f"cannot connect to {refusing_address}: Connection refused"):
             await transport.send(GET)
-        assert codes == [("<error>", "GET", "127.0.0.1:1")] * 4
+        assert codes == [("<error>", "GET", refusing_address)] * 4
         assert clock.slept[2] > clock.slept[0]
         codes.clear()
         with pytest.raises(ConnectionFailed):
@@ -366,8 +347,8 @@ class TestConnections:
         self, serve: Callable[[Handler], Awaitable[Config]]
     ) -> None:
         seen: list[tuple[str, str, str]] = []
-        config = await serve(Recorder(BUSY, Response(200)))
-        transport = HTTPTransport(config, clock=Hurried(), observer=lambda *each: seen.append(each))
+        config = await serve(Answers(BUSY, Response(200)))
+        transport = HTTPTransport(config, clock=SkippingClock(), observer=lambda *each: seen.append(each))
         await transport.send(GET)
         host = config.server.removeprefix("https://")
         assert seen == [("429", "GET", host), ("200", "GET", host)]
@@ -404,7 +385,7 @@ class TestTLSMaterial:
     ) -> None:
         file = tmp_path / "ca.crt"
         trustme.CA().cert_pem.write_to_path(str(file))
-        transport = HTTPTransport(replace(await serve(Recorder()), ca=file), clock=Hurried())
+        transport = HTTPTransport(replace(await serve(Answers()), ca=file), clock=SkippingClock())
         with pytest.raises(ConnectionFailed, match="not trusted"):
             await transport.send(GET)
         ca.cert_pem.write_to_path(str(file))
@@ -439,7 +420,7 @@ class TestTLSMaterial:
     async def test_files_that_do_not_match_leave_the_previous_files_in_use(
         self, serve: Callable[[Handler], Awaitable[Config]], ca: trustme.CA, tmp_path: Path
     ) -> None:
-        server = Recorder(*(Response(200, {}, Pipe()) for _ in range(3)))
+        server = Answers(*(Response(200, {}, Pipe()) for _ in range(3)))
         cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
         issue(ca, "alice", cert, key)
         transport = HTTPTransport(replace(await serve(server), client_cert=cert, client_key=key))
@@ -452,14 +433,14 @@ class TestTLSMaterial:
         await transport.close()
 
     async def test_an_insecure_client_trusts_any_server(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
-        transport = HTTPTransport(replace(await serve(Recorder()), ca=None, insecure_skip_tls_verify=True))
+        transport = HTTPTransport(replace(await serve(Answers()), ca=None, insecure_skip_tls_verify=True))
         assert (await transport.send(GET)).status == 200
         await transport.close()
 
     async def test_the_tls_server_name_can_be_overridden(self, serve: Callable[[Handler], Awaitable[Config]]) -> None:
-        config = await serve(Recorder())
+        config = await serve(Answers())
         for name, trusted in (("kubernetes", True), ("other", False)):
-            transport = HTTPTransport(replace(config, tls_server_name=name), clock=Hurried())
+            transport = HTTPTransport(replace(config, tls_server_name=name), clock=SkippingClock())
             if trusted:
                 assert (await transport.send(GET)).status == 200
             else:
@@ -470,7 +451,7 @@ class TestTLSMaterial:
 
 class TestInProcess:
     async def test_the_handler_receives_the_request_and_its_user(self) -> None:
-        server = Recorder()
+        server = Answers()
         transport = HandlerTransport(server, peer=Peer(common_name="alice"))
         assert (await transport.send(GET)).body == b"ok"
         (request,) = server.requests
@@ -484,7 +465,7 @@ class TestInProcess:
             pipe.close()
             return Response(200, {}, pipe)
 
-        transport = HandlerTransport(Recorder(stream(), stream()))
+        transport = HandlerTransport(Answers(stream(), stream()))
         assert (await transport.send(GET)).body == b"all"
         assert not isinstance((await transport.send(GET, stream=True)).body, bytes)
 
@@ -499,7 +480,7 @@ class TestInProcess:
         abandoned = asyncio.Event()
         silent = Pipe(on_abandon=abandoned.set)
         silent.write(b"first")
-        response = await HandlerTransport(Recorder(Response(200, {}, silent))).send(GET, timeout=0.02, stream=True)
+        response = await HandlerTransport(Answers(Response(200, {}, silent))).send(GET, timeout=0.02, stream=True)
         assert not isinstance(response.body, bytes)
         assert await anext(response.body) == b"first"
         with pytest.raises(DeadlineExceeded, match=r"silent for 0.02 s"):
@@ -512,7 +493,7 @@ class TestInProcess:
         abandoned = asyncio.Event()
         pipe = Pipe(on_abandon=abandoned.set)
         pipe.write(b"first")
-        transport = HandlerTransport(Recorder(Response(200, {}, pipe)))
+        transport = HandlerTransport(Answers(Response(200, {}, pipe)))
         response = await transport.send(GET, timeout=timeout, stream=True)
         if begun:
             assert not isinstance(response.body, bytes)

@@ -15,11 +15,14 @@ from kubewright.http.server import Server
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
 from kubewright.testing import Clock, VirtualClock
 
+from .answers import Answers, SkippingClock
+
 GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})
+CONNECT = Request("GET", "/connect")
 BUSY = Response(429, {"retry-after": "1"}, b"slow down")
 
 Open: TypeAlias = Callable[[Handler, Clock], Awaitable[Transport]]
-"""Returns a transport to a server with the given handler."""
+"""Returns a transport to a server with the given handler, connected: short timeouts measure only the answer."""
 
 
 @pytest.fixture(params=["HTTPTransport", "HandlerTransport"])
@@ -31,10 +34,11 @@ async def open_transport(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
         if request.param == "HandlerTransport":
             transport: Transport = HandlerTransport(handler, clock=clock)
         else:
-            server = Server(handler)
+            server = Server(connecting(handler))
             await server.start()
             servers.append(server)
             transport = HTTPTransport(Config(server=f"http://127.0.0.1:{server.port}"), clock=clock)
+            await transport.send(CONNECT)
         transports.append(transport)
         return transport
 
@@ -45,33 +49,24 @@ async def open_transport(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
         await server.close()
 
 
-class Answers:
-    """Handler that returns the given answers in turn, repeats the last one, and records the requests."""
+def connecting(handler: Handler) -> Handler:
+    async def answer(request: Request) -> Response:
+        return Response(200) if request.target == CONNECT.target else await handler(request)
 
-    def __init__(self, *answers: Response) -> None:
-        self.requests: list[Request] = []
-        self._answers = list(answers)
-
-    async def __call__(self, request: Request) -> Response:
-        self.requests.append(request)
-        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-
-
-class SkippingClock(VirtualClock):
-    """A clock on which each sleep of the transport ends at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.slept: list[float] = []
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        await self.advance(seconds)
+    return answer
 
 
 async def never(request: Request) -> Response:
     await asyncio.Event().wait()
     raise AssertionError("unreachable")
+
+
+async def begins_only(request: Request) -> Response:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"begun"
+        await asyncio.Event().wait()
+
+    return Response(200, {}, body())
 
 
 async def test_the_server_gets_the_request_and_its_answer_comes_back(open_transport: Open) -> None:
@@ -97,27 +92,13 @@ async def test_a_late_answer_raises_deadline_exceeded(open_transport: Open) -> N
 
 
 async def test_a_late_body_of_a_whole_answer_raises_deadline_exceeded(open_transport: Open) -> None:
-    async def handler(request: Request) -> Response:
-        return Response(200, {}, slow())
-
-    async def slow() -> AsyncIterator[bytes]:
-        yield b"begun"
-        await asyncio.Event().wait()
-
-    transport = await open_transport(handler, SkippingClock())
+    transport = await open_transport(begins_only, SkippingClock())
     with pytest.raises(DeadlineExceeded):
         await transport.send(GET, timeout=0.02)
 
 
 async def test_a_stream_that_is_silent_for_too_long_raises_deadline_exceeded(open_transport: Open) -> None:
-    async def handler(request: Request) -> Response:
-        return Response(200, {}, slow())
-
-    async def slow() -> AsyncIterator[bytes]:
-        yield b"begun"
-        await asyncio.Event().wait()
-
-    transport = await open_transport(handler, SkippingClock())
+    transport = await open_transport(begins_only, SkippingClock())
     response = await transport.send(GET, timeout=0.02, stream=True)
     with pytest.raises(DeadlineExceeded, match="silent"):
         await response.read()

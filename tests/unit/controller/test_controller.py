@@ -88,6 +88,22 @@ def test_the_reconciled_kind_may_be_read_and_its_status_written() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"owns": [Shop]},
+        {"writes": [Shop]},
+        {"cached": [Shop]},
+        {"watches": [Watch.mapped(Shop, lambda changed, deployments: ())]},
+    ],
+    ids=lambda declared: next(iter(declared)),
+)
+def test_the_status_of_a_kind_that_is_only_read_or_applied_needs_no_permission(declared: dict[str, Any]) -> None:
+    made = controller(Deployment, **declared)(reconcile)
+    assert "shops" in (granted := [name for rule in rules_of(*made.rbac_rules()) for name in rule["resources"]])
+    assert "shops/status" not in granted
+
+
 def test_a_kind_without_a_status_needs_no_permissions_for_it() -> None:
     made = controller(Note)(reconcile_note)
     assert [rule["resources"] for rule in rules_of(*made.rbac_rules())] == [["notes"]]
@@ -134,10 +150,10 @@ def test_rules_follow_from_the_declared_kinds() -> None:
 
 def test_wrong_declarations_are_refused_with_a_hint() -> None:
     def not_async(ctx: Context[Deployment]) -> None:
-        """A reconciler that is not async."""
+        """Is not async."""
 
     async def of_two(ctx: Context[Deployment], more: int) -> None:
-        """A reconciler with a second argument."""
+        """Has a second argument."""
 
     with pytest.raises(ConfigError, match=r"of_two is called with one argument, the context; write async def"):
         controller(Deployment)(of_two)  # type: ignore[arg-type]

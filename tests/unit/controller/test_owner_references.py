@@ -388,6 +388,7 @@ async def test_a_namespaced_object_owns_nothing_that_is_cluster_scoped(shop: Wor
 
     await shop.run(reconcile)
     await shop.create(config_map("web"))
-    assert raised[0].startswith('ConfigMap "default/web" cannot own ClusterRole "child": an owner is in the same')
+    expected = 'ConfigMap "default/web" cannot own ClusterRole "child": an owner must be in the namespace of its child'
+    assert raised[0].startswith(expected)
     with pytest.raises(NotFound):
         await shop.admin.get(ClusterRole, "child")

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from kubewright.controllers._outcome import QueueObserver
-from kubewright.controllers._queue import LOW_PRIORITY, QueueClosed, WorkQueue
-from kubewright.controllers._retry import Backoff, RateLimit
+from kubewright.controllers._queue import LOW_PRIORITY, ControllerQueue, QueueClosed, WorkQueue
+from kubewright.controllers._retry import Backoff, RateLimit, Retry
 from kubewright.controllers._types import Request
 from kubewright.testing import VirtualClock
 
@@ -286,7 +286,7 @@ async def test_the_observer_is_notified_of_adds_waits_work_and_retries(clock: Vi
         def retried(self) -> None:
             heard.append(("retried", 0))
 
-    queue = WorkQueue(clock=clock, observer=Recorder())
+    queue = ControllerQueue(Retry(), clock=clock, observer=Recorder())
     queue.add(WEB)
     await clock.advance(2)
     async with queue.take():
@@ -442,7 +442,8 @@ async def test_a_work_item_that_fails_is_handed_out_again_after_its_backoff(cloc
 
 
 async def test_the_queue_knows_nothing_about_requests_that_are_done(clock: VirtualClock) -> None:
-    queue = WorkQueue(clock=clock, debounce=1, key_rate_limit=RateLimit(per_second=1, burst=5))
+    limit = RateLimit(per_second=1, burst=5)
+    queue = ControllerQueue(Retry(), debounce=1, key_rate_limit=limit, clock=clock, observer=QueueObserver())
     for number in range(100):
         queue.add_event(Request("default", f"web-{number}"))
     await clock.advance(1)

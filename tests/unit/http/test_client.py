@@ -388,11 +388,11 @@ class TestTime:
 
 
 class TestAddressesAndTrust:
-    async def test_the_message_for_an_unreachable_server_names_it(self, connect: Connect) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-        with pytest.raises(ConnectionFailed, match=rf"^cannot connect to 127.0.0.1:{port}: Connection refused$"):
-            await connect(port).send(GET)
+    async def test_the_message_for_an_unreachable_server_names_it(
+        self, connect: Connect, refusing_address: str
+    ) -> None:
+        with pytest.raises(ConnectionFailed, match=f"^cannot connect to {refusing_address}: Connection refused$"):
+            await connect(int(refusing_address.partition(":")[2])).send(GET)
 
     async def test_the_message_for_an_unknown_name_says_so(self) -> None:
         with pytest.raises(

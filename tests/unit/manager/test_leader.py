@@ -48,7 +48,7 @@ class Candidate:
             self.working = False
 
     async def stop(self) -> None:
-        """A graceful stop: no more work, then the Lease is released."""
+        """Stop gracefully: end the work, then release the Lease."""
         self.task.cancel()
         await asyncio.wait([self.task])
         await self.elector.release()

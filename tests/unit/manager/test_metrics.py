@@ -7,7 +7,8 @@ from prometheus_client import Counter
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubewright.controllers._outcome import Failure, Outcome
-from kubewright.controllers._queue import WorkQueue
+from kubewright.controllers._queue import ControllerQueue, WorkQueue
+from kubewright.controllers._retry import Retry
 from kubewright.controllers._types import Request
 from kubewright.manager._exposition import render
 from kubewright.manager._metrics import ControllerMetrics, Metrics
@@ -27,7 +28,7 @@ def scraped(metrics: Metrics) -> dict[str, float]:
 
 def with_queue(metrics: Metrics, clock: VirtualClock) -> tuple[ControllerMetrics, WorkQueue]:
     counts = metrics.controller("web", 2)
-    counts.queue = WorkQueue(clock=clock, observer=counts)
+    counts.queue = ControllerQueue(Retry(), clock=clock, observer=counts)
     return counts, counts.queue
 
 

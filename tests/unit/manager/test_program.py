@@ -291,6 +291,26 @@ def test_flags_have_the_defaults_of_the_parser_until_they_are_parsed() -> None:
     assert ended.value.code == 2
 
 
+def test_required_flags_do_not_hide_the_defaults_of_others() -> None:
+    parser = argparse.ArgumentParser()
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--file")
+    source.add_argument("--url")
+    parser.add_argument("zone")
+    parser.add_argument("--retries", type=int, default="3")
+    parser.set_defaults(mode="fast")
+    manager = Manager(name="dns", parser=parser)
+    assert manager.flags == argparse.Namespace(file=None, url=None, zone=None, retries=3, mode="fast")
+
+
+def test_a_default_that_its_flag_does_not_accept_is_an_error() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--zone", required=True)
+    parser.add_argument("--retries", type=int, default="many")
+    with pytest.raises(ConfigError, match=r"Manager\(parser=...\): argument --retries: invalid int value: 'many'"):
+        _ = Manager(name="dns", parser=parser).flags
+
+
 def test_a_flag_that_every_operator_has_is_refused() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--namespace")

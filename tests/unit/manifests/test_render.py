@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubewright import Context, CustomResource, LeaderElection, Manager, apis, controller
+from kubewright import Context, CustomResource, LeaderElection, Manager, Model, apis, controller, field
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object
@@ -23,6 +23,22 @@ class Port(CustomResource, group="fleet.test", version="v1", namespaced=False): 
 
 
 class OtherShip(CustomResource, group="navy.test", version="v1", kind="Ship"): ...
+
+
+class Issued(Model):
+    serial: str = ""
+
+
+class Certificate(CustomResource, group="certificates.test", version="v1"):
+    """A third-party kind."""
+
+    status: Issued = field(default_factory=Issued)
+
+
+class Issuer(CustomResource, group="certificates.test", version="v1"):
+    """Another one."""
+
+    status: Issued = field(default_factory=Issued)
 
 
 @controller(Ship)
@@ -47,7 +63,7 @@ def flags(found: dict[str, list[JSONObject]]) -> list[str]:
 
 
 def resources(role: JSONObject) -> list[str]:
-    return [name for rule in role["rules"] for name in rule["resources"]]
+    return [name for rule in role["rules"] for name in rule.get("resources", [])]
 
 
 def names(documents: list[JSONObject]) -> list[str]:
@@ -85,6 +101,18 @@ def test_a_cluster_scoped_kind_and_its_events_are_granted_by_a_cluster_role() ->
     [within] = [each for each in found["Role"] if each["metadata"]["name"] == "fleet-manager-role"]
     assert resources(cluster) == ["events", "ports"]
     assert resources(within) == ["events", "ships"]
+
+
+def test_an_owned_third_party_kind_brings_no_permission_on_its_status_and_no_roles_for_people() -> None:
+    @controller(Ship, owns=[Certificate], cached=[Issuer])
+    async def secure(ctx: Context[Ship]) -> None: ...
+
+    found = objects(Manager([secure]), Ship)
+    granted = [name for each in found["ClusterRole"] + found["Role"] for name in resources(each)]
+    assert {"certificates", "issuers"} <= set(granted)
+    assert not [name for name in granted if name.endswith("/status")]
+    assert [each["spec"]["names"]["kind"] for each in found["CustomResourceDefinition"]] == ["Ship"]
+    assert not [name for name in names(found["ClusterRole"]) if "certificate" in name or "issuer" in name]
 
 
 def test_the_election_role_is_in_the_namespace_of_the_lease() -> None:

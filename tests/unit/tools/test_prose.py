@@ -58,6 +58,12 @@ def found(name: str, source: str) -> list[tuple[int, str]]:
         "A namesake of the object.",
         "The request in hand.",
         "Immutable, but for the labels.",
+        "The project has an own HTTP client.",
+        "The session belongs into the lifespan.",
+        "Its present generation is 2.",
+        "Pods run as processes of this machine.",
+        "The life cycle of a Pod.",
+        "One look-up in the tool chain.",
     ],
 )
 def test_a_phrase_to_avoid_is_found(sentence: str) -> None:
@@ -80,6 +86,7 @@ def test_a_phrase_to_avoid_is_found(sentence: str) -> None:
         "It forgets nothing.",
         "Consider the outcome.",
         "Not for the cache but for users; are there any more pages?",
+        "The condition is present, and the addresses of this machine are its own.",
     ],
 )
 def test_good_english_is_not_found(sentence: str) -> None:
@@ -108,6 +115,38 @@ def test_the_owner_is_told() -> None: ...
         (9, "is no"),
         (12, "told"),
     ]
+
+
+def test_the_docstring_of_a_function_begins_with_a_verb() -> None:
+    source = '''\
+"""The functions of a module."""
+
+
+class Count:
+    """The number of objects."""
+
+    @property
+    def total(self) -> int:
+        """The number of all objects."""
+
+
+def is_empty(values: list[str]) -> bool:
+    """Whether there are no values."""
+
+
+async def first(values: list[str]) -> str:
+    """`values[0]`, the first one."""
+
+
+def last(values: list[str]) -> str:
+    """Return the last value."""
+
+
+@fixture
+def values() -> list[str]:
+    """The values of the test."""
+'''
+    assert found("module.py", source) == [(13, "Whether"), (17, "`code`")]
 
 
 def test_names_and_code_in_docstrings_are_not_prose() -> None:

@@ -1,1 +1,1 @@
-"""A controller that is made by hand, without a Manager."""
+"""A controller that is written without a Manager."""

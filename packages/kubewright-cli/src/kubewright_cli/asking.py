@@ -37,7 +37,7 @@ class _Switch(click.ParamType[bool]):
 
 
 def required(option: str, given: str | None, question: str, faults: Check, *, default: str | None = None) -> str:
-    """`given`, or the answer to a prompt. Raises click.UsageError if there is no terminal."""
+    """Return `given`, or the answer to a prompt. Raises click.UsageError if there is no terminal."""
     if given is not None:
         return given
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

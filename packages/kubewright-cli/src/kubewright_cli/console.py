@@ -20,7 +20,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _DELAY: Final = 1.0
 """Seconds before progress is shown."""
-_FRAME: Final = 0.2
+_INTERVAL: Final = 0.2
+"""Seconds between two updates of the progress."""
 _GAP: Final = "   "
 
 
@@ -40,17 +41,17 @@ def warn(text: str) -> None:
 
 
 def good(text: str) -> str:
-    """`text` in the color of success."""
+    """Return `text` in the color of success."""
     return click.style(text, fg="green")
 
 
 def bad(text: str) -> str:
-    """`text` in the color of a problem."""
+    """Return `text` in the color of a problem."""
     return click.style(text, fg="red")
 
 
 def strong(text: str) -> str:
-    """`text` in bold."""
+    """Return `text` in bold."""
     return click.style(text, bold=True)
 
 
@@ -64,7 +65,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def output_option(function: F) -> F:
-    """`--output text|json`, for commands that scripts use, too: see `document`."""
+    """Add `--output text|json` to a command that scripts use. `document` prints the JSON."""
     return click.option(
         "--output",
         "-o",
@@ -103,10 +104,10 @@ class Progress:
     def __init__(self, what: str) -> None:
         self._what = what
         self._ended = threading.Event()
-        self._moves = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty()
 
     def __call__(self, what: str) -> None:
-        """Show `what` as the present step."""
+        """Show `what` as the current step."""
         self._what = what
 
     def end(self) -> None:
@@ -121,13 +122,13 @@ class Progress:
             return
         while True:
             what = self._what
-            if self._moves:
+            if self._is_terminal:
                 click.echo(f"\r\x1b[K{what} ... {waited:.0f} s", err=True, nl=False)
             elif what != printed:
                 click.echo(f"{what} ...", err=True)
             printed = what
-            if self._ended.wait(_FRAME):
+            if self._ended.wait(_INTERVAL):
                 break
-            waited += _FRAME
-        if self._moves:
+            waited += _INTERVAL
+        if self._is_terminal:
             click.echo("\r\x1b[K", err=True, nl=False)

@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def namespace_option(function: F) -> F:
-    """`--namespace`, and the options of the kubeconfig."""
+    """Add `--namespace`, and the options of the kubeconfig."""
     option = click.option(
         "--namespace", "-n", default="", help="Namespace of the manager.  [default: from the settings]"
     )
@@ -43,7 +43,7 @@ def yes_option(function: F) -> F:
 
 
 def timeout_option(seconds: int) -> Callable[[F], F]:
-    """`--timeout`, in seconds."""
+    """Add `--timeout`, in seconds."""
     return click.option(
         "--timeout", type=click.IntRange(1), default=seconds, show_default=True, help="Maximum seconds to wait."
     )
@@ -71,7 +71,7 @@ class Target:
 
     @asynccontextmanager
     async def client(self) -> AsyncGenerator[Client]:
-        """A client of the cluster, closed at the end of the block."""
+        """Yield a client of the cluster, and close it at the end of the block."""
         async with client_of(self.config) as client:
             yield client
 

@@ -115,5 +115,5 @@ def main() -> None:
     """Run the command line."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
-        reconfigure(line_buffering=True)  # readers of a pipe or a file see each line at once
+        reconfigure(line_buffering=True)  # readers of a pipe or a file see each line immediately
     sys.exit(cli())

@@ -28,7 +28,7 @@ def config_of(kubeconfig: Path | None, context: str | None) -> Config:
 
 
 def image_option(function: F) -> F:
-    """`--image`: empty if not given."""
+    """Add `--image`, which is empty if not given."""
     option = click.option(
         "--image", metavar="IMAGE", default="", help="Image of the manager.  [default: from the settings]"
     )

@@ -47,7 +47,7 @@ class Supervisor:
             console.note(f"{', '.join(map(str, changed))} changed: restarting")
 
     def _stop(self) -> None:
-        """The first signal requests a graceful stop, the second kills the process."""
+        """Request a graceful stop at the first signal, and kill the process at the second."""
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(signal.SIGKILL if self._stopping.is_set() else signal.SIGTERM)
         self._stopping.set()

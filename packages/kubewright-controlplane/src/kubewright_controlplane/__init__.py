@@ -2,8 +2,8 @@
 
 Environment       a control plane inside this process
 RealControlPlane  the same, with kube-apiserver and etcd as processes
-ProcessNode       a node that runs Pods as processes of this machine, in any cluster
-Image, STAND_INS  images whose Pods run as processes of this machine
+ProcessNode       a node that runs Pods as processes on this machine, in any cluster
+Image, STAND_INS  images whose Pods run as processes on this machine
 Demo, Walkthrough a demonstration as a program, and one that reports what changes in the cluster
 
 Packages: `apiserver` serves the API, `schema` validates objects, `controllers`, `scheduler`, `kubelet` and `proxy` act

@@ -55,13 +55,13 @@ class _Command(click.Command):
 @click.option(
     "--stand-ins",
     is_flag=True,
-    help="Run Pods of nginx and busybox as processes of this machine and user: a small web server, and sh.",
+    help="Run Pods of nginx and busybox as processes on this machine, under your user: a small web server, and sh.",
 )
 @click.option(
     "--images",
     "table",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="YAML file that maps images to commands. Pods of these images run as processes of this machine.",
+    help="YAML file that maps images to commands. Pods of these images run as processes on this machine.",
 )
 @click.option(
     "--log-level",

@@ -64,7 +64,7 @@ class Demo:
     """The file to apply for a user who continues by hand."""
     namespace: str = "default"
     images: Mapping[str, Image] | None = None
-    """Images that run as processes of this machine: `STAND_INS`, or images with commands of your own. None: all are
+    """Images that run as processes on this machine: `STAND_INS`, or images with commands of your own. None: all are
     simulated.
     """
 

@@ -52,7 +52,7 @@ class Environment:
     ) -> None:
         """Without `controllers`, the API server runs alone, as under envtest.
 
-        Pods of `images` run as processes of this machine: `STAND_INS`, or images with commands of your own.
+        Pods of `images` run as processes on this machine: `STAND_INS`, or images with commands of your own.
         """
         server = server or ServerOptions()
         self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)

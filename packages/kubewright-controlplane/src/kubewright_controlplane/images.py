@@ -1,4 +1,4 @@
-"""Images that run as processes of this machine, on a control plane that is already up."""
+"""Images that run as processes on this machine, on a control plane that is already up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kubewright_controlplane.real import SIMULATED
 
 @asynccontextmanager
 async def installed(images: Mapping[str, Image], config: Config, client: Client) -> AsyncGenerator[None]:
-    """Run new Pods of `images` as processes of this machine while the block lasts.
+    """Run new Pods of `images` as processes on this machine while the block lasts.
 
     An embedded control plane runs them on its own nodes. In a `RealControlPlane` a `ProcessNode` joins, and all new
     Pods are scheduled to it. Raises ConfigError for any other cluster.

@@ -1,4 +1,4 @@
-"""A node in any cluster whose Pods run as processes of this machine.
+"""A node in any cluster whose Pods run as processes on this machine.
 
 The cluster's scheduler binds Pods to the node, its API server gets logs and opens sessions there, and node ports are
 opened on this machine. Pods whose image has no command are simulated.
@@ -48,7 +48,7 @@ class ProcessNode:
     """A node that exists while the block lasts. `async with` returns its name.
 
         async with ProcessNode(config, images=STAND_INS) as node:
-            ...  # Pods with nodeName, or with a nodeSelector and a toleration, run as processes of this machine
+            ...  # Pods with nodeName, or with a nodeSelector and a toleration, run as processes on this machine
 
     The node has the label `kubewright.dev/processes`, and unless it is `untainted` a taint with that key: only Pods
     that tolerate the taint are scheduled there. At the end its Pods are deleted without grace, and nothing is left.

@@ -44,5 +44,5 @@ class OperatorV1:
         self._client = client
 
     def mywebs(self, namespace: str | None = None) -> Resource[operator_v1.MyWeb]:
-        """The MyWeb objects of one namespace, or of all."""
+        """Return the resource for the MyWeb objects of one namespace, or of all."""
         return Resource(self._client, operator_v1.MyWeb, namespace)

@@ -92,7 +92,7 @@ class Resource(Generic[T]):
         )
 
     def _placed(self, obj: T) -> T:
-        """`obj` with the namespace, if it has none."""
+        """Return `obj` with the namespace, if it has none."""
         if self._namespace and obj.metadata.namespace not in ("", None, self._namespace):
             raise ConfigError(
                 f'{obj.kind} "{obj.metadata.name}": its namespace is "{obj.metadata.namespace}", not '

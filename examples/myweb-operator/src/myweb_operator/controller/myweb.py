@@ -28,7 +28,7 @@ from myweb_operator.controller.ports import (
     waiting_for_ports_of,
     wanted_port,
 )
-from myweb_operator.controller.standing import Blocked, Standing, standing_of
+from myweb_operator.controller.state import Blocked, State, state_of
 
 RETRY: Final = Result(requeue_after=5.0)
 
@@ -69,9 +69,9 @@ async def reconcile(ctx: Context[MyWeb]) -> Result | None:
         deployment = await apply_child(ctx, deployment_for(web), SERVER_FIELDS)
         await apply_child(ctx, service_for(web), PORT_FIELDS)
     except Blocked as blocked:
-        await report(ctx, blocked.standing)
+        await report(ctx, blocked.state)
         return RETRY
-    await report(ctx, standing_of(web, deployment))
+    await report(ctx, state_of(web, deployment))
     return None
 
 
@@ -81,25 +81,25 @@ async def apply_child(ctx: Context[MyWeb], desired: T, fields: Fields[T]) -> T:
     Raises Blocked if the child's name is taken by another object, or if the API server rejects the child.
     """
     kind, name = desired.__api__.kind, desired.metadata.name
-    present = await ctx.get_or_none(type(desired), name)
+    existing = await ctx.get_or_none(type(desired), name)
     try:
-        if isinstance(present, Service) and isinstance(desired, Service) and is_controlled_by(present, ctx.object):
-            await remove_other_ports(ctx, present, desired)
-        applied = await ctx.apply(desired, adopt=present is not None and was_ours(present, ctx.object))
+        if isinstance(existing, Service) and isinstance(desired, Service) and is_controlled_by(existing, ctx.object):
+            await remove_other_ports(ctx, existing, desired)
+        applied = await ctx.apply(desired, adopt=existing is not None and was_ours(existing, ctx.object))
     except AlreadyOwnedError as error:
         raise Blocked("NameTaken", str(error)) from error
     except (Invalid, Forbidden) as error:
         if error.namespace_is_ending:
             raise
         raise await rejection(ctx, kind, error) from error
-    log_changes(ctx, present, desired, fields)
+    log_changes(ctx, existing, desired, fields)
     return applied
 
 
-async def remove_other_ports(ctx: Context[MyWeb], present: Service, desired: Service) -> None:
+async def remove_other_ports(ctx: Context[MyWeb], existing: Service, desired: Service) -> None:
     """Remove ports that other clients added, because an apply keeps them."""
-    if keys_of_ports(present) != keys_of_ports(desired):
-        await ctx.patch(present, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
+    if keys_of_ports(existing) != keys_of_ports(desired):
+        await ctx.patch(existing, MergePatch({"spec": {"ports": codec.to_dict(desired)["spec"]["ports"]}}))
 
 
 async def rejection(ctx: Context[MyWeb], kind: str, error: APIError) -> Blocked:
@@ -116,13 +116,13 @@ async def rejection(ctx: Context[MyWeb], kind: str, error: APIError) -> Blocked:
 
 async def release_node_port(ctx: Context[MyWeb]) -> None:
     """Release the current node port if another MyWeb wants it. Otherwise two MyWebs could not swap their ports."""
-    present = await ctx.get_or_none(Service, ctx.object.metadata.name)
-    if present is None:
+    existing = await ctx.get_or_none(Service, ctx.object.metadata.name)
+    if existing is None:
         return
-    for port in node_ports_of(present):
+    for port in node_ports_of(existing):
         if await ctx.client.list(MyWeb, index=("port", str(port))):
-            await ctx.patch(present, MergePatch({"spec": {"type": "ClusterIP"}}))
-            ctx.log.info("Node port released", object=present.metadata.name, port=port)
+            await ctx.patch(existing, MergePatch({"spec": {"type": "ClusterIP"}}))
+            ctx.log.info("Node port released", object=existing.metadata.name, port=port)
 
 
 def was_ours(child: Object, web: MyWeb) -> bool:
@@ -141,23 +141,23 @@ def log_changes(ctx: Context[MyWeb], before: T | None, after: T, fields: Fields[
             ctx.log.info(f"{kind} {path} change", object=name, before=value(before), after=value(after))
 
 
-async def report(ctx: Context[MyWeb], standing: Standing) -> None:
+async def report(ctx: Context[MyWeb], state: State) -> None:
     """Write the status, and record an Event."""
     web, status = ctx.object, ctx.object.status
-    status.completed = standing.completed
+    status.completed = state.completed
     status.observed_generation = web.metadata.generation or 0
     has_changed = set_condition(
         status.conditions,
         "Ready",
-        "True" if standing.completed else "False",
-        reason=standing.reason,
-        message=standing.message,
+        "True" if state.completed else "False",
+        reason=state.reason,
+        message=state.message,
         observed_generation=web.metadata.generation,
     )
-    if has_changed and standing.completed:
-        ctx.events.normal(web, standing.reason, standing.message)
-    if standing.needs_help:
-        ctx.events.warning(web, standing.reason, standing.message)
+    if has_changed and state.completed:
+        ctx.events.normal(web, state.reason, state.message)
+    if state.needs_help:
+        ctx.events.warning(web, state.reason, state.message)
     if has_changed:
-        ctx.log.info("MyWeb status change", reason=standing.reason, message=standing.message)
+        ctx.log.info("MyWeb status change", reason=state.reason, message=state.message)
     await ctx.update_status(status)

@@ -16,7 +16,7 @@ IMAGE: Final = "nginx:latest"
 
 
 def deployment_of(foo: Foo) -> Request:
-    """Return its namespace and name."""
+    """Return the namespace and name of the Deployment of `foo`."""
     return Request(foo.metadata.namespace, foo.spec.deployment_name)
 
 

@@ -12,11 +12,10 @@ from datetime import timedelta
 from typing import Final, Literal
 
 from kubewright import AlreadyExists, Backoff, Client, Conflict, KubewrightError, NotFound, set_condition
-from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.cache import Event, Informer
-from kubewright.controllers import QueueClosed, RateLimit, Request, WorkQueue, is_controlled_by
-from kubewright.manager._events import EventWriter
+from kubewright.controllers import QueueClosed, RateLimit, Request, StructuredLogger, WorkQueue, is_controlled_by
+from kubewright.manager import EventWriter, get_logger
 
 from sample_controller.api.v1alpha1.foo import Foo
 from sample_controller.controller.deployment import deployment_for, deployment_of, differences
@@ -128,7 +127,7 @@ class FooController:
         """Run one sync and log its error. Raises SyncFailed."""
         try:
             await self.sync(request)
-        except Conflict as error:  # the cache was late; this is not an error
+        except Conflict as error:  # the cache lagged; this is not an error
             log.debug("Conflict found", namespace=request.namespace, foo=request.name, error=str(error))
             raise SyncFailed from error
         except Exception as error:

@@ -26,7 +26,7 @@ def labels_for(web: WebServer) -> dict[str, str]:
 
 
 def deployment_for(web: WebServer) -> Deployment:
-    """Return the Deployment: the replicas and the image of the spec."""
+    """Return the Deployment, with the replicas and the image of the spec."""
     labels = labels_for(web)
     container = Container(name="webserver", image=web.spec.image, ports=[ContainerPort(container_port=PORT)])
     return Deployment(
@@ -40,7 +40,7 @@ def deployment_for(web: WebServer) -> Deployment:
 
 
 def service_for(web: WebServer) -> Service:
-    """Return the Service: port 80 in the cluster and port 30010 on every node."""
+    """Return the Service, with port 80 in the cluster and port 30010 on every node."""
     labels = labels_for(web)
     port = ServicePort(name="http", port=PORT, target_port=PORT, node_port=NODE_PORT, protocol="TCP")
     return Service(

@@ -25,7 +25,7 @@ SERVICE_FIELDS: Final[Fields[Service]] = {
 """The fields whose changes are reported."""
 
 
-def tell_changes(ctx: Context[WebServer], before: T | None, after: T, fields: Fields[T]) -> None:
+def report_changes(ctx: Context[WebServer], before: T | None, after: T, fields: Fields[T]) -> None:
     """Report what an apply changed: the object, and the old and new values."""
     kind, name = after.__api__.kind, after.metadata.name
     if before is None:
@@ -39,7 +39,7 @@ def tell_changes(ctx: Context[WebServer], before: T | None, after: T, fields: Fi
             ctx.events.normal(ctx.object, "Changed", f"{kind} {name}: {path} from {old} to {new}", action="Change")
 
 
-def judge(deployment: Deployment) -> tuple[Literal["True", "False"], str, str]:
+def readiness_of(deployment: Deployment) -> tuple[Literal["True", "False"], str, str]:
     """Return whether the WebServer is Ready, a reason and a message.
 
     Replicas of an older spec serve too, but do not count as ready.
@@ -48,7 +48,7 @@ def judge(deployment: Deployment) -> tuple[Literal["True", "False"], str, str]:
     total, updated, available = status.replicas or 0, status.updated_replicas or 0, status.available_replicas or 0
     message = f"{available} of {wanted} replicas serve"
     if status.observed_generation != deployment.metadata.generation or not total == updated == wanted:
-        return "False", "RollingOut", f"{message}; {updated} of {total} are as the spec asks for"
+        return "False", "RollingOut", f"{message}; {updated} of {total} match the spec"
     if available < wanted:
         return "False", "ReplicasMissing", message
     return "True", "AllReplicasAvailable", message
@@ -57,7 +57,7 @@ def judge(deployment: Deployment) -> tuple[Literal["True", "False"], str, str]:
 async def warn(ctx: Context[WebServer], reason: str, message: str) -> None:
     """Report a problem that a user has to solve: in the status, and once in an Event."""
     if not any(condition.message == message for condition in ctx.object.status.conditions):
-        ctx.log.warning("Not as the spec asks for", reason=reason, why=message)
+        ctx.log.warning("Spec not satisfied", reason=reason, message=message)
         ctx.events.warning(ctx.object, reason, message, action="Apply")
     await report(ctx, "False", reason, message)
 

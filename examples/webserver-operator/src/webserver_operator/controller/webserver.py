@@ -17,13 +17,13 @@ from webserver_operator.controller.children import NODE_PORT, deployment_for, se
 from webserver_operator.controller.reporting import (
     DEPLOYMENT_FIELDS,
     SERVICE_FIELDS,
-    judge,
+    readiness_of,
     report,
-    tell_changes,
+    report_changes,
     warn,
 )
 
-LOOK_AGAIN: Final = Result(requeue_after=timedelta(seconds=10))
+CHECK_AGAIN: Final = Result(requeue_after=timedelta(seconds=10))
 RETRY: Final = Result(requeue_after=timedelta(seconds=5))
 PORT_TAKEN: Final = "NodePortTaken"
 
@@ -62,15 +62,15 @@ async def reconcile(ctx: Context[WebServer]) -> Result:
         if not error.namespace_is_ending:
             await warn(ctx, "Refused", str(error))
         raise
-    await report(ctx, *judge(deployment))
-    return LOOK_AGAIN
+    await report(ctx, *readiness_of(deployment))
+    return CHECK_AGAIN
 
 
 async def apply_deployment(ctx: Context[WebServer]) -> Deployment:
     desired = deployment_for(ctx.object)
-    present = await ctx.get_or_none(Deployment, desired.metadata.name)
+    existing = await ctx.get_or_none(Deployment, desired.metadata.name)
     applied = await ctx.apply(desired)
-    tell_changes(ctx, present, desired, DEPLOYMENT_FIELDS)
+    report_changes(ctx, existing, desired, DEPLOYMENT_FIELDS)
     ctx.object.status.available_replicas = applied.status.available_replicas or 0
     return applied
 
@@ -81,17 +81,17 @@ async def apply_service(ctx: Context[WebServer]) -> None:
     for other in await ctx.list(Service, namespace=""):
         if has_node_port(other) and not is_controlled_by(other, ctx.object):
             raise port_taken_by(other)
-    present = await ctx.get_or_none(Service, desired.metadata.name)
+    existing = await ctx.get_or_none(Service, desired.metadata.name)
     try:
-        if present and is_controlled_by(present, ctx.object) and keys_of_ports(present) != keys_of_ports(desired):
-            # An apply keeps the ports that others have added; this patch replaces the whole list.
-            await ctx.patch(present, MergePatch({"spec": codec.to_dict(desired)["spec"]}))
+        if existing and is_controlled_by(existing, ctx.object) and keys_of_ports(existing) != keys_of_ports(desired):
+            # An apply keeps the ports that other clients have added; this patch replaces the whole list.
+            await ctx.patch(existing, MergePatch({"spec": codec.to_dict(desired)["spec"]}))
         await ctx.apply(desired)
     except Invalid as error:
         if any("already allocated" in cause.message for cause in error.causes):
             raise NodePortTaken(str(error)) from error  # the cache does not show the other Service yet
         raise
-    tell_changes(ctx, present, desired, SERVICE_FIELDS)
+    report_changes(ctx, existing, desired, SERVICE_FIELDS)
 
 
 def has_node_port(service: Service) -> bool:

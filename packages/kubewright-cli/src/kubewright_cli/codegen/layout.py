@@ -36,7 +36,7 @@ Code: TypeAlias = "str | Group | Union"
 
 
 def call(name: str, /, *arguments: Code, **options: Code | None) -> Group:
-    """`name(...)`; omits unset options."""
+    """Return `name(...)` without the options that are not set."""
     named = ((f"{key}=", value) for key, value in options.items() if value is not None)
     return Group(f"{name}(", (*(("", each) for each in arguments), *named), ")")
 
@@ -71,7 +71,7 @@ def quoted(text: str) -> str:
 
 
 def flat(code: Code) -> str:
-    """`code` on one line."""
+    """Return `code` on one line."""
     if isinstance(code, str):
         return code
     if isinstance(code, Union):
@@ -80,7 +80,7 @@ def flat(code: Code) -> str:
 
 
 def lines(code: Code, indent: str = "", before: str = "", after: str = "") -> list[str]:
-    """`code` with a prefix and a suffix, on as few lines as possible."""
+    """Return `code` with a prefix and a suffix, on as few lines as possible."""
     line = f"{indent}{before}{flat(code)}{after}"
     return [line] if len(line) <= _WIDTH else _split(code, indent, before, after)
 
@@ -101,7 +101,7 @@ def declaration(name: str, annotation: Code, value: Code) -> list[str]:
 
 
 def _split(code: Code, indent: str, before: str, after: str) -> list[str]:
-    """`code` on several lines, if it has parts."""
+    """Return `code` on several lines, if it has parts."""
     if isinstance(code, Union):
         if before:  # without brackets a statement ends at the end of its line
             return [f"{indent}{before}(", *lines(code, indent + "    "), f"{indent}){after}"]
@@ -119,7 +119,7 @@ def _split(code: Code, indent: str, before: str, after: str) -> list[str]:
 
 
 def docstring(text: str, indent: str = "    ") -> list[str]:
-    """`text` as a docstring; none for an empty text. Strips blanks at the ends of lines."""
+    """Return the lines of a docstring, without blanks at their ends; none for an empty text."""
     clean = [each.rstrip() for each in text.expandtabs().replace("\\", "\\\\").replace('"""', '\\"\\"\\"').splitlines()]
     while clean and not clean[-1]:
         clean.pop()

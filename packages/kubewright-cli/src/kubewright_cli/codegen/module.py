@@ -162,7 +162,7 @@ class Module:
 
 
 def _normalized(value: Any) -> Any:
-    """`value` with the keys of all objects sorted, and whole numbers as integers.
+    """Return `value` with the keys of all objects sorted, and whole numbers as integers.
 
     A file and an API server may write the same CRD in different ways.
     """
@@ -184,7 +184,7 @@ def _key(schema: JSONObject) -> str:
 
 
 def _undescribed(schema: JSONObject) -> JSONObject:
-    """`schema` without descriptions, at every level."""
+    """Return `schema` without descriptions, at every level."""
     out = {key: value for key, value in schema.items() if key != "description"}
     if properties := out.get("properties"):
         out["properties"] = {key: _undescribed(each) for key, each in properties.items()}

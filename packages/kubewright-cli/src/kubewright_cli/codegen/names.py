@@ -42,7 +42,7 @@ def class_name(owner: str, wire: str) -> str:
 
 
 def unique(name: str, taken: Container[str]) -> str:
-    """`name`, with a number if it is taken."""
+    """Return `name`, with a number if it is taken."""
     found, number = name, 2
     while found in taken:
         found, number = f"{name}{number}", number + 1

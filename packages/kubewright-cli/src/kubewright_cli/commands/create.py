@@ -58,7 +58,7 @@ def api(
 ) -> None:
     """Add a kind, or another version of a kind: types, a controller and a test.
 
-    The types of another version are a copy of the first one's. Versions are not converted: both need the same fields.
+    The types of another version start as a copy. Versions are not converted, so all versions need the same fields.
 
     \b
     Examples:
@@ -99,7 +99,7 @@ def api(
 @command.command("webhook", context_settings={"ignore_unknown_options": True}, add_help_option=False, hidden=True)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def webhook(flags: tuple[str, ...]) -> None:
-    """Webhooks are not supported yet: say what takes their place.
+    """Fail, and name alternatives: webhooks are not supported yet.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def webhook(flags: tuple[str, ...]) -> None:
     raise ConfigError(
         "webhooks are not supported yet. Validate with markers and CEL rules in the types (m.XValidation), set "
         "defaults in the types, and use a ValidatingAdmissionPolicy for other kinds; versions are not converted. See "
-        "docs/concepts/webhooks.md"
+        'the page "Webhooks" of the documentation'
     )
 
 

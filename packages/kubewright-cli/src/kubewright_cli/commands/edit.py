@@ -40,25 +40,29 @@ def command(multigroup: bool | None, namespaced: bool | None) -> None:
         record = replace(record, namespaced=namespaced)
         changes.edit(_SETTINGS, _settings(root, namespaced))
     if multigroup is not None:
-        _refuse_groups_in_one_place(record, multigroup)
+        if not multigroup:
+            _require_one_group(record)
         record = replace(record, multigroup=multigroup)
     changes.edit(FILE, record.text())
     written = changes.paths
     changes.write()
     for path in written:
         console.say(f"wrote {path}")
-    console.say("\nNext: make manifests" if _SETTINGS in written else "" if written else "nothing to change")
+    if not written:
+        console.say("nothing to change")
+    elif _SETTINGS in written:
+        console.say("\nNext: make manifests")
 
 
 def _settings(root: Path, namespaced: bool) -> str:
-    """pyproject.toml, with the operator in its own namespace or in all namespaces."""
+    """Return pyproject.toml with the operator in its own namespace or in all namespaces."""
     try:
         return with_setting((root / _SETTINGS).read_text(), "watch-namespaces", "own" if namespaced else None)
     except OSError as error:
         raise ConfigError(f"{root / _SETTINGS}: {error.strerror}") from error
 
 
-def _refuse_groups_in_one_place(record: Record, multigroup: bool) -> None:
+def _require_one_group(record: Record) -> None:
     groups = sorted({each.api_group for each in record.resources if each.api})
-    if not multigroup and len(groups) > 1:
-        raise ConfigError(f"the project has kinds in several groups: {', '.join(groups)}")
+    if len(groups) > 1:
+        raise ConfigError(f"--multigroup=false: the project has kinds in several groups: {', '.join(groups)}")

@@ -66,8 +66,8 @@ def build_command(
     """Build the image of this project into dist/image, an OCI image layout.
 
     The requirements are a separate layer. They come from pylock.toml, requirements.lock, requirements.txt or uv.lock,
-    else from pyproject.toml. Folders of wheels that no index has: --find-links, or find-links in the settings. The same
-    base, requirements and sources produce the same image, byte for byte.
+    else from pyproject.toml. Wheels that are on no index come from the folders of --find-links, or of find-links in
+    the settings. The same base, requirements and sources produce the same image, byte for byte.
 
     \b
     Examples:

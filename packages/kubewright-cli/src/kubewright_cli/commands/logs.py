@@ -18,7 +18,7 @@ from kubewright_cli.deployment import pods
 @click.command("logs")
 @click.option("--follow", "-f", is_flag=True, help="Follow the log, across restarts and new Pods.")
 @click.option("--previous", "-p", is_flag=True, help="Print the log of the container before its last restart.")
-@click.option("--tail", type=click.IntRange(0), help="Print only this many of the last lines.")
+@click.option("--tail", type=click.IntRange(0), help="Print only this many lines from the end.")
 @click.option("--since", help="Print only lines newer than this: 90s, 5m, 2h.")
 @click.option("--timestamps", is_flag=True, help="Print the time of each line.")
 @namespace_option
@@ -32,7 +32,7 @@ def command(
     kubeconfig: Path | None,
     context: str | None,
 ) -> None:
-    """Print the log of the deployed manager. Of several Pods, the leader's.
+    """Print the log of the deployed manager: of the leader, if there are several Pods.
 
     \b
     Examples:

@@ -37,13 +37,19 @@ def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) 
 @click.option(
     "--stand-ins",
     is_flag=True,
-    help="With --embedded: run Pods of nginx and busybox as processes of this machine, like `kubewright up`.",
+    help="With --embedded: run Pods of nginx and busybox as processes on this machine, like `kubewright up`.",
 )
 @click.option("--reload", is_flag=True, help="Restart the operator when its code changes.")
 @click.option("--install", "installs", is_flag=True, help="Install the CRDs first.")
 @kubeconfig_options
 @click.option(
-    "--help", "-h", is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="Show this and exit."
+    "--help",
+    "-h",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_help,
+    help="Show this message and exit.",
 )
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -70,7 +76,7 @@ def command(
         raise click.UsageError("--embedded starts its own cluster; omit --kubeconfig and --context")
     if stand_ins and not embedded:
         raise click.UsageError("--stand-ins needs --embedded: it is about the Pods of the embedded control plane")
-    # On one interface: operators in Pods that run as processes of this machine need the ports of the others.
+    # On one interface: operators in Pods that run as processes on this machine need the ports of the others.
     os.environ.setdefault(BIND_HOST, "127.0.0.1")
     access = _access_flags(kubeconfig, context)
     if embedded or reload:

@@ -21,7 +21,7 @@ def command(output: str, namespace: str, kubeconfig: Path | None, context: str |
     """Show what the operator manages: the objects of each kind, which have not converged and why, and the manager's
     Pods.
 
-    An object has converged if the operator watches its namespace, can decode it and has reconciled its present
+    An object has converged if the operator watches its namespace, can decode it and has reconciled its current
     generation, and no condition of the object reports a problem. Exit status 1 if something has not converged.
 
     \b
@@ -67,7 +67,7 @@ def _show(status: OperatorStatus) -> None:
 
 
 def _versions(kind: KindStatus) -> str:
-    """`installed, in v1 alone, without v2`"""
+    """Return for example `installed, in v1 alone, without v2`."""
     served = f"in {', '.join(kind.served)} alone" if kind.served else "in no version"
     return f"installed, {served}, without {', '.join(kind.absent)}"
 

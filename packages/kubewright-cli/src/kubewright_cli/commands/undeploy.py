@@ -21,7 +21,9 @@ from kubewright_cli.deployment.pods import images_of
 _OTHER: Final = (
     "Run this command in the folder of the other project; `kubewright uninstall` removes the CRDs of this one"
 )
-_REMAINS: Final = "what is listed above is being deleted, the rest remains; run the same command to finish"
+_REMAINS: Final = (
+    "what is listed above is deleted, the rest is being deleted or remains; run the same command to finish"
+)
 
 
 @click.command("undeploy")
@@ -36,7 +38,7 @@ def command(
 
     Objects of its kinds, in any version, are deleted first, while the manager runs and can finalize them. The command
     asks at a terminal before it deletes them. Without a terminal, --yes or --keep-crds is required. Missing objects are
-    fine. The command ends when everything is gone.
+    not an error. The command waits until everything is gone.
 
     \b
     Examples:
@@ -60,11 +62,13 @@ async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int)
         if keep_crds:
             await _warn_of_finalizers(client, target)
         images = {manifests.settings.image, *await images_of(client, manifests)}
-        with unfinished(_REMAINS) as done, console.progress("Deleting"):
+        with unfinished(_REMAINS) as done, console.progress("Deleting") as step:
             changes = undeploy(client, manifests.settings, manifests.objects(), keep_crds=keep_crds, timeout=timeout)
             async for change in changes:
-                if change.outcome == "deleted":
-                    done.changes += 1
+                done.changes += change.outcome == "deleted"
+                if change.outcome == "deleting":
+                    step(str(change))
+                elif change.outcome == "deleted":
                     console.say(str(change))
         if not done.changes:
             settings = manifests.settings

@@ -27,8 +27,9 @@ _REMAINS: Final = "the CRDs listed above are deleted, the others are being delet
 def command(yes: bool, timeout: int, kubeconfig: Path | None, context: str | None) -> None:
     """Remove the CRDs of this project and every object of their kinds, in any version.
 
-    Asks at a terminal before objects are deleted. Without a terminal, --yes is required. Missing CRDs are fine. The
-    command ends when the CRDs are gone: objects with finalizers need their operator for that.
+    Asks at a terminal before objects are deleted. Without a terminal, --yes is required. Missing CRDs are not an
+    error. The command waits until the CRDs are gone. Objects with finalizers need their running operator
+    for that.
 
     \b
     Examples:
@@ -46,8 +47,11 @@ async def _uninstall(project: Project, config: Config, *, yes: bool, timeout: in
         if not await confirmed(client, definitions, yes=yes):
             console.note("Nothing was deleted.")
             return False
-        with unfinished(_REMAINS) as done, console.progress("Deleting"):
+        with unfinished(_REMAINS) as done, console.progress("Deleting") as step:
             async for change in crds.uninstall(client, definitions, timeout=timeout):
                 done.changes += change.outcome == "deleted"
-                console.say(str(change))
+                if change.outcome == "deleting":
+                    step(str(change))
+                else:
+                    console.say(str(change))
     return True

@@ -19,7 +19,7 @@ from kubewright.machinery.errors import NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment import crds
-from kubewright_cli.deployment.objects import Change, Objects, called, key_of
+from kubewright_cli.deployment.objects import Change, Objects, called, delete, delete_all, key_of
 from kubewright_cli.manifests import Settings
 
 _MANAGED_BY: Final = "kubewright"
@@ -48,6 +48,7 @@ async def deploy(
 ) -> AsyncGenerator[Change]:
     """Apply `documents` in their order, wait until their CRDs are served, and prune the deployment.
 
+    The deletion of pruned objects is requested, and not waited for.
     CRDs in `doomed` are being deleted, and are not applied: see `crds.replace_terminating`.
     A Namespace that exists without the deployment's labels is not changed. If it is being deleted, waits until it is
     gone. Raises APIError, DeadlineExceeded, and ConfigError for kinds that the cluster does not serve.
@@ -68,8 +69,8 @@ async def deploy(
         elif definitions and document is definitions[0]:
             async for change in crds.install(client, definitions):
                 yield change
-    async for change in _prune(client, settings, {key_of(each) for each in documents}):
-        yield change
+    async for each in _surplus(client, settings, {key_of(each) for each in documents}):
+        yield await delete(client, each)
 
 
 async def undeploy(
@@ -87,22 +88,24 @@ async def undeploy(
         async for change in crds.delete_customs(client, definitions, timeout=timeout):
             yield change
     ours = await _is_ours(client, settings, default=False)
-    for document in reversed(documents):
-        if document["kind"] not in ("CustomResourceDefinition", "Namespace"):
-            yield await objects.delete(document)
-    async for change in _prune(client, settings, set()):
+    own = [each for each in reversed(documents) if each["kind"] not in ("CustomResourceDefinition", "Namespace")]
+    async for change in objects.delete_all(own, timeout=timeout):
+        yield change
+    surplus = [each async for each in _surplus(client, settings, set())]
+    async for change in delete_all(client, surplus, timeout=timeout):
         yield change
     if not keep_crds:
         async for change in crds.uninstall(client, definitions, timeout=timeout):
             yield change
-    for document in documents:
-        if document["kind"] == "Namespace" and ours:
-            yield await objects.delete(document)
-            await client.wait_until_gone(Namespace, settings.namespace, timeout=timeout)
+    namespaces = [each for each in documents if each["kind"] == "Namespace" and ours]
+    async for change in objects.delete_all(namespaces, timeout=timeout):
+        yield change
 
 
-async def _prune(client: Client, settings: Settings, wanted: set[tuple[str, str, str, str]]) -> AsyncGenerator[Change]:
-    """Delete objects with the labels of this deployment that are not `wanted`."""
+async def _surplus(
+    client: Client, settings: Settings, wanted: set[tuple[str, str, str, str]]
+) -> AsyncGenerator[PartialObjectMetadata]:
+    """Yield the objects with the labels of this deployment that are not `wanted`."""
     for api in _PRUNED:
         kind = PartialObjectMetadata.of(api)
         try:
@@ -113,8 +116,7 @@ async def _prune(client: Client, settings: Settings, wanted: set[tuple[str, str,
             meta = each.metadata
             key = (api.group, api.kind, meta.namespace or "", meta.name)
             if key not in wanted and _is_of(settings, api, meta):
-                await client.delete(each)
-                yield Change(called(api, meta.name, meta.namespace), "deleted")
+                yield each
 
 
 def _is_of(settings: Settings, api: APIResource, meta: ObjectMeta) -> bool:

@@ -1,6 +1,6 @@
 """Whether an object has converged, according to its own status.
 
-The checks, in this order: is the object being deleted; has its operator reconciled it at all, and at its present
+The checks, in this order: is the object being deleted; has its operator reconciled it at all, and at its current
 generation; do its conditions report a problem or work in progress. Conditions are those of kubebuilder's projects
 (Available, Progressing, Degraded) and of kstatus (Ready, Reconciling, Stalled). An object whose type has neither
 `status.observedGeneration` nor `status.conditions` counts as converged: it has no way to report a problem.
@@ -28,7 +28,7 @@ _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def not_reconciled(obj: Unstructured, declared: Container[str]) -> str | None:
-    """Return why it is known that the operator has never reconciled the object; None if it has, or if nobody can know.
+    """Return the evidence that the operator has never reconciled the object; None if there is none.
 
     `declared` are the fields that the type's status has.
     """
@@ -56,7 +56,7 @@ def reason_not_converged(obj: Unstructured) -> str | None:
         if isinstance(stale, int) and stale < (meta.generation or 0) and kind in (*_GOOD, *_BAD):
             return f"condition {kind} is of generation {stale}, the object has generation {meta.generation}"
         if (kind in _GOOD and value != "True") or (kind in _BAD and value == "True"):
-            return _shown(condition)
+            return _condition_text(condition)
     return None
 
 
@@ -91,7 +91,7 @@ def _conditions(status: JSONObject) -> Iterator[JSONObject]:
     yield from (each for each in (found if is_array(found) else []) if is_object(each))
 
 
-def _shown(condition: JSONObject) -> str:
+def _condition_text(condition: JSONObject) -> str:
     reason, message = condition.get("reason") or "", condition.get("message") or ""
     details = ": ".join(each for each in (reason, message) if each)
     return f"{condition.get('type')} is {condition.get('status')}{details and f' ({details})'}"

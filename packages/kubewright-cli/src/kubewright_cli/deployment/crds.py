@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client._client import Client
 from kubewright.client._crds import is_established as is_established
 from kubewright.client._crds import until_established
@@ -18,7 +19,7 @@ from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
-from kubewright_cli.deployment.objects import Change, Objects, called
+from kubewright_cli.deployment.objects import Change, Objects, called, delete_all
 
 FINALIZE: Final = (
     "See `kubewright logs` for why the operator does not finalize them, or remove the finalizers (kubectl edit)"
@@ -117,19 +118,16 @@ async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[
 
 
 async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
-    """Delete the CRDs and every object of their kinds. Yields each change when the CRD is gone.
+    """Delete the CRDs and every object of their kinds, and wait until they are gone: see `objects.delete_all`.
 
     Raises DeadlineExceeded, which names the objects whose finalizers block the deletion.
     """
-    objects, crds = Objects(client), list(crds)
-    changes = [(crd, await objects.delete(crd)) for crd in crds]
-    for crd, change in changes:
-        if change.outcome == "deleted":
-            try:
-                await client.wait_until_gone(CustomResourceDefinition, crd["metadata"]["name"], timeout=timeout)
-            except DeadlineExceeded:
-                raise held_up(await customs(client, [crd]), timeout) from None
-        yield change
+    crds = list(crds)
+    try:
+        async for change in Objects(client).delete_all(crds, timeout=timeout):
+            yield change
+    except DeadlineExceeded:
+        raise held_up(await customs(client, crds), timeout) from None
 
 
 async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
@@ -186,16 +184,13 @@ async def delete_customs(client: Client, crds: Iterable[JSONObject], *, timeout:
     """
     crds = list(crds)
     doomed = await customs(client, crds)
-    for each in doomed:
-        try:
-            await client.delete(PartialObjectMetadata.of(each.api), each.name, namespace=each.namespace)
-        except NotFound:
-            continue
-        yield Change(str(each), "deleted")
+    targets = [
+        PartialObjectMetadata.of(each.api)(metadata=ObjectMeta(name=each.name, namespace=each.namespace or ""))
+        for each in doomed
+    ]
     try:
-        for each in doomed:
-            kind = PartialObjectMetadata.of(each.api)
-            await client.wait_until_gone(kind, each.name, namespace=each.namespace, timeout=timeout)
+        async for change in delete_all(client, targets, timeout=timeout):
+            yield change
     except DeadlineExceeded:
         raise held_up(await customs(client, crds), timeout) from None
 

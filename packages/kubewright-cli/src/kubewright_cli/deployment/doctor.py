@@ -200,12 +200,12 @@ async def _permissions(client: Client, manifests: Manifests) -> AsyncGenerator[F
         return
     missing = await denied(client, manifests, name)
     if missing:
-        problem = f"ServiceAccount {settings.namespace}/{name} lacks permission to {_together(missing)}"
+        problem = f"ServiceAccount {settings.namespace}/{name} lacks permission to {_permissions_text(missing)}"
         yield Finding("rbac", problem, "run `kubewright deploy`: it applies the roles that the controllers need")
 
 
-def _together(missing: list[Permission]) -> str:
-    """`get, list widgets.example.com; create events`"""
+def _permissions_text(missing: list[Permission]) -> str:
+    """Return for example `get, list widgets.example.com; create events`."""
     verbs: dict[Permission, list[str]] = {}
     for each in missing:
         verbs.setdefault(replace(each, verb="*"), []).append(each.verb)

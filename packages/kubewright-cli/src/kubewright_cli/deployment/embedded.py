@@ -1,4 +1,4 @@
-"""A project's image on an embedded control plane of this machine: the command that the image stands for.
+"""A project's image on an embedded control plane on this machine: the command that the image stands for.
 
 The kubeconfig that `kubewright up` writes names the file with the table of such images; see
 `kubewright_controlplane.kubelet.processes`. All projects on one control plane share this table.
@@ -108,7 +108,7 @@ def mark(deployment: JSONObject, root: Path, image: Image) -> None:
 
 
 async def _other_user(client: Client, manifests: Manifests) -> str | None:
-    """Another Deployment whose Pods have the manager's image and run a project's code."""
+    """Return another Deployment whose Pods have the manager's image and run a project's code."""
     own = (manifests.settings.namespace, names_of(manifests).of(MANAGER))
     for each in await client.list(Deployment):
         template = each.spec.template

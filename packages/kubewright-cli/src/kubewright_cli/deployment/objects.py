@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -20,7 +20,7 @@ from kubewright_cli.manifests.names import Names
 FIELD_MANAGER: Final = "kubewright-cli"
 """The field manager of the commands."""
 
-Outcome = Literal["created", "configured", "unchanged", "deleted", "not found"]
+Outcome = Literal["created", "configured", "unchanged", "deleting", "deleted", "not found"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,13 @@ class Change:
     object: str
     """`deployment.apps/web (in default)`"""
     outcome: Outcome
+    finalizers: tuple[str, ...] = ()
+    """What blocks the deletion of an object that is `deleting`."""
 
     def __str__(self) -> str:
+        if self.outcome == "deleting":
+            held = f", held by {', '.join(self.finalizers)}" if self.finalizers else ""
+            return f"{self.object} is being deleted{held}"
         return f"{self.object} {self.outcome}"
 
 
@@ -40,6 +45,40 @@ def called(api: APIResource, name: str, namespace: str | None = None) -> str:
     kind = api.singular or api.kind.lower()
     where = f" (in {namespace})" if namespace else ""
     return f"{kind}{f'.{api.group}' if api.group else ''}/{name}{where}"
+
+
+async def delete(client: Client, target: Object) -> Change:
+    """Delete an object and its dependents. The outcome is `deleting` if the object still exists then."""
+    shown = _name_of(target)
+    try:
+        await client.delete(target)
+    except NotFound:
+        return Change(shown, "not found")
+    kind = PartialObjectMetadata.of(target.__api__)
+    left = await client.get_or_none(kind, target.metadata.name, namespace=target.metadata.namespace)
+    if left is None or left.metadata.deletion_timestamp is None:  # gone, or made again
+        return Change(shown, "deleted")
+    return Change(shown, "deleting", tuple(left.metadata.finalizers))
+
+
+async def delete_all(client: Client, targets: Iterable[Object], *, timeout: float) -> AsyncGenerator[Change]:
+    """Delete objects and their dependents, and wait until they are gone.
+
+    Yields the outcome of each, and before it waits for an object, that it is `deleting`. Raises DeadlineExceeded.
+    """
+    waiting: list[tuple[Object, Change]] = []
+    for target in targets:
+        change = await delete(client, target)
+        if change.outcome == "deleting":
+            waiting.append((target, change))
+        else:
+            yield change
+    for target, change in waiting:
+        yield change
+        meta = target.metadata
+        kind = PartialObjectMetadata.of(target.__api__)
+        await client.wait_until_gone(kind, meta.name, namespace=meta.namespace, timeout=timeout)
+        yield Change(change.object, "deleted")
 
 
 class Objects:
@@ -56,7 +95,7 @@ class Objects:
         before = await self._version(kind, wanted)
         after = (await self.client.apply(wanted)).metadata.resource_version
         outcome: Outcome = "created" if before is None else "unchanged" if before == after else "configured"
-        return Change(_shown(wanted), outcome)
+        return Change(_name_of(wanted), outcome)
 
     async def differs(self, document: JSONObject) -> bool | None:
         """Return whether `apply` would change the object, by a dry run; None if the object does not exist."""
@@ -67,20 +106,20 @@ class Objects:
         except NotFound:
             return None
         after = await self.client.apply(wanted, dry_run=True)
-        return _essence(present) != _essence(after)
+        return _comparable_content(present) != _comparable_content(after)
 
-    async def delete(self, document: JSONObject) -> Change:
-        """Delete the object that a document names, and its dependents."""
-        try:
-            kind = await self._kind(document)
-        except ConfigError:  # a kind that is not served has no objects
-            return Change(f"{document['kind'].lower()}/{document['metadata']['name']}", "not found")
-        target = decode_object(kind, msgspec.json.encode(document))
-        try:
-            await self.client.delete(kind, target.metadata.name, namespace=target.metadata.namespace)
-        except NotFound:
-            return Change(_shown(target), "not found")
-        return Change(_shown(target), "deleted")
+    async def delete_all(self, documents: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
+        """Delete the objects that documents name: see `delete_all`. A kind that is not served has no objects."""
+        targets: list[Object] = []
+        for document in documents:
+            try:
+                kind = await self._kind(document)
+            except ConfigError:
+                yield Change(f"{document['kind'].lower()}/{document['metadata']['name']}", "not found")
+            else:
+                targets.append(decode_object(kind, msgspec.json.encode(document)))
+        async for change in delete_all(self.client, targets, timeout=timeout):
+            yield change
 
     async def _kind(self, document: JSONObject) -> type[Unstructured]:
         return await self._mapper.kind(document["apiVersion"], document["kind"])
@@ -106,11 +145,11 @@ def key_of(document: JSONObject) -> tuple[str, str, str, str]:
     return group, document["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
-def _shown(obj: Object) -> str:
+def _name_of(obj: Object) -> str:
     return called(obj.__api__, obj.metadata.name, obj.metadata.namespace)
 
 
-def _essence(obj: Unstructured) -> JSONObject:
+def _comparable_content(obj: Unstructured) -> JSONObject:
     meta = obj.metadata
     content = {key: value for key, value in obj.content.items() if key != "status"}
     return {"labels": meta.labels, "annotations": meta.annotations, **content}

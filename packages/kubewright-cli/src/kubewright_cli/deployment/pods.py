@@ -103,7 +103,7 @@ async def images_of(client: Client, manifests: Manifests) -> set[str]:
 
 
 async def last_lines(client: Client, pod: str, namespace: str, count: int) -> list[str]:
-    """Return the last lines of a Pod's log, or of its previous container if the present one has written nothing."""
+    """Return the last lines of a Pod's log, or of its previous container if the current one has written nothing."""
     for previous in (False, True):
         try:
             lines = client.logs(pod, namespace=namespace, container=CONTAINER, previous=previous, tail_lines=count)

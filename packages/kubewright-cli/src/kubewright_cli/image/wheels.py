@@ -100,7 +100,9 @@ def _installer(target: Target, folder: Path) -> list[str]:
     common = [f"--target={folder}", f"--python-version={target.python}", "--only-binary=:all:", "--quiet"]
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is not None:
-        return [uv, "pip", "install", *common, f"--python-platform={machine}-manylinux_2_28", "--link-mode=copy"]
+        # uv needs any Python, even to install for another one, and would download one if PATH has none.
+        uv_install = [uv, "pip", "install", f"--python={sys.executable}", *common]
+        return [*uv_install, f"--python-platform={machine}-manylinux_2_28", "--link-mode=copy"]
     if importlib.util.find_spec("pip") is None:
         raise ConfigError("cannot install the requirements: neither uv nor pip is installed; install one of them")
     platforms = [f"--platform=manylinux_{version}_{machine}" for version in _GLIBC]

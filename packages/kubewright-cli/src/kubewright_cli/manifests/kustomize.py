@@ -70,7 +70,7 @@ def _fields(folder: str, manifests: Manifests) -> JSONObject:
 
 
 def _image(image: str) -> JSONObject:
-    """As `kustomize edit set image controller=...` would write it."""
+    """Return the entry that `kustomize edit set image controller=...` would write."""
     name, tag, digest = image_parts(image)
     chosen = {"newTag": tag, "digest": digest}
     return {"name": "controller", "newName": name, **{key: value for key, value in chosen.items() if value}}

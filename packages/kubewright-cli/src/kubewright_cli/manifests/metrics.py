@@ -45,7 +45,7 @@ def _tls(settings: Settings) -> JSONObject:
 
 
 def policy(settings: Settings, names: Names) -> JSONObject:
-    """Only Pods in labeled namespaces reach the metrics."""
+    """Return a NetworkPolicy by which only Pods in labeled namespaces reach the metrics."""
     allowed = {
         "from": [{"namespaceSelector": {"matchLabels": {"metrics": "enabled"}}}],
         "ports": [{"port": METRICS_PORT, "protocol": "TCP"}],

@@ -144,7 +144,7 @@ def _unknown(value: object, schema: JSONObject, path: str) -> Iterator[str]:
 
 
 def _file_name(kind: type[CustomResource], among: Iterable[type[CustomResource]]) -> str:
-    """As in kubebuilder: `<group>_<version>_<kind>.yaml`, with the first part of the group if that is unambiguous."""
+    """Return kubebuilder's name: `<group>_<version>_<kind>.yaml`, with only the first part of an unambiguous group."""
     api = kind.__api__
     first = api.group.partition(".")[0]
     alike = {

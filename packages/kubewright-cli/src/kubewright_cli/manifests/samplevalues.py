@@ -1,7 +1,7 @@
 """Values for samples: an object that follows the rules of its schema, as far as they can be followed.
 
-Examples and defaults of the schema come first, then enums, formats, patterns and bounds. Of fields of which one must be
-set (`ExactlyOneOf`, `AtLeastOneOf`, `oneOf`, `anyOf`), the first is set. Other CEL rules are not followed.
+Examples and defaults of the schema come first, then enums, formats, patterns and bounds. If one of several fields must
+be set (`ExactlyOneOf`, `AtLeastOneOf`, `oneOf`, `anyOf`), the first one is set. Other CEL rules are not followed.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _required(schema: JSONObject) -> list[str]:
 
 
 def _unions(schema: JSONObject) -> Iterator[list[list[str]]]:
-    """Groups of alternatives, each a list of fields; the fields of one alternative must be set."""
+    """Yield groups of alternatives, each a list of fields; the fields of one alternative must be set."""
     properties: JSONObject = schema.get("properties") or {}
     wire = {escape(name) or name: name for name in properties}
     for rule in schema.get("x-kubernetes-validations") or ():

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -24,6 +23,7 @@ from kubewright.apis.core.v1 import (
     TopologySpreadConstraint,
 )
 from kubewright.machinery import names
+from kubewright.machinery._suggestions import nearest
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright_cli.manifests.reference import Reference
@@ -160,7 +160,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         try:
             return msgspec.convert({**table, **stated}, cls)
         except msgspec.ValidationError as error:
-            raise ConfigError(_explained(str(error))) from error
+            raise ConfigError(_error_text(str(error))) from error
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "namespace", self.namespace or f"{self.name}-system")
@@ -250,8 +250,8 @@ def _faulty_labels(settings: Settings) -> Iterator[str]:
 def _refuse_unknown(table: JSONObject) -> None:
     own = {field.encode_name for field in msgspec.structs.fields(Settings)} - set(_OF_PROJECT)
     for where, key, known in _unknown(table, inspect.type_info(Settings), _TABLE, own):
-        nearest = get_close_matches(key, known, n=1)
-        hint = f'did you mean "{nearest[0]}"?' if nearest else f"known settings: {', '.join(sorted(known))}"
+        similar = nearest(key, known)
+        hint = f'did you mean "{similar}"?' if similar else f"known settings: {', '.join(sorted(known))}"
         raise ConfigError(f'{where}: unknown setting "{key}"; {hint}')
 
 
@@ -278,8 +278,8 @@ def _unknown(
             yield from _unknown(each, kind.item_type, f"{where}[{place}]")
 
 
-def _explained(fault: str) -> str:
-    """`Expected `int`, got `str` - at `$.replicas`` -> `tool.kubewright.replicas: expected int, got str`."""
+def _error_text(fault: str) -> str:
+    """Return `tool.kubewright.replicas: expected int, got str` for "Expected `int`, got `str` - at `$.replicas`"."""
     what, _, where = fault.partition(" - at `$")
     text = what.replace("`", "")
     return f"{_TABLE}{where.rstrip('`')}: {text[0].lower()}{text[1:]}"

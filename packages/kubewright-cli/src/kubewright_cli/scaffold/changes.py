@@ -42,7 +42,7 @@ class Changes:
     @property
     def paths(self) -> list[str]:
         """The files that `write` would change, relative to the folder, in the order of planning."""
-        return [self._shown(each) for each in self._files if self._present(each) != each.text]
+        return [self._relative_path(each) for each in self._files if self._present(each) != each.text]
 
     def create(self, path: str, text: str) -> None:
         """Plan a new file. An existing file with other content is a conflict."""
@@ -73,7 +73,7 @@ class Changes:
         conflicts = [each for each in self._files if self._present(each) not in (None, each.known, each.text)]
         if not conflicts:
             return
-        names = ", ".join(map(self._shown, conflicts))
+        names = ", ".join(map(self._relative_path, conflicts))
         verb = "exists" if len(conflicts) == 1 else "exist"
         raise WouldOverwrite(
             f"{names} {verb} with other content than this command writes; nothing was written",
@@ -82,13 +82,13 @@ class Changes:
 
     def _difference(self, file: _File) -> str:
         before, after = (text.splitlines(keepends=True) for text in (self._present(file) or "", file.text))
-        shown = self._shown(file)
+        shown = self._relative_path(file)
         return "".join(difflib.unified_diff(before, after, f"{shown} (existing)", f"{shown} (new)"))
 
     def _present(self, file: _File) -> str | None:
         return file.path.read_text() if file.path.is_file() else None
 
-    def _shown(self, file: _File) -> str:
+    def _relative_path(self, file: _File) -> str:
         return str(file.path.relative_to(self._root))
 
 

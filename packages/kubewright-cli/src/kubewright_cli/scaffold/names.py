@@ -25,7 +25,7 @@ _USED_BY_THE_FILES: Final = frozenset({"Annotated", "Condition", "Context", "Cus
 
 
 def project_faults(name: str) -> list[str]:
-    """Faults of a project name. It is the prefix of object names, and the name of the Python package."""
+    """Return what is wrong with a project name, the prefix of object names and the name of the Python package."""
     if len(name) > _LONGEST_PROJECT:
         return [
             f"must have at most {_LONGEST_PROJECT} characters: a Service is named {name}{_LONGEST_SUFFIX}, "
@@ -42,12 +42,12 @@ def project_faults(name: str) -> list[str]:
 
 
 def domain_faults(domain: str) -> list[str]:
-    """Faults of the domain of API groups."""
+    """Return what is wrong with the domain of API groups."""
     return [_DOMAIN_FAULT] if dns1123_subdomain(domain) else []
 
 
 def group_faults(group: str, domain: str) -> list[str]:
-    """Faults of a group. Its API group is `group.domain`, or the domain if the group is empty."""
+    """Return what is wrong with a group. Its API group is `group.domain`, or the domain if the group is empty."""
     name = qualified_group(group, domain)
     if dns1123_subdomain(name):
         return [_DOMAIN_FAULT.replace("example.com", "ship")]
@@ -59,12 +59,12 @@ def group_faults(group: str, domain: str) -> list[str]:
 
 
 def version_faults(version: str) -> list[str]:
-    """Faults of a version."""
+    """Return what is wrong with a version."""
     return [] if _VERSION.fullmatch(version) else ["must be a version like v1, v1beta1 or v2alpha3"]
 
 
 def kind_faults(kind: str) -> list[str]:
-    """Faults of a kind."""
+    """Return what is wrong with a kind."""
     if not _KIND.fullmatch(kind):
         return ["must be in CamelCase, with letters and digits only, like WebServer"]
     if len(kind) > 63:
@@ -75,7 +75,7 @@ def kind_faults(kind: str) -> list[str]:
 
 
 def plural_faults(plural: str) -> list[str]:
-    """Faults of a plural, which is part of URLs."""
+    """Return what is wrong with a plural, which is part of URLs."""
     return [_LABEL_FAULT] if dns1035_label(plural) else []
 
 

@@ -37,7 +37,7 @@ class ControllerImport:
 
 
 def with_controller(source: str, manager: str, added: ControllerImport) -> str | None:
-    """`source` with the controller imported, and in the list of the Manager that is assigned to `manager`.
+    """Return `source` with the controller imported, and in the list of the Manager that is assigned to `manager`.
 
     Returns the same text if the controller is in the list already, and None if there is no such list or the name is
     taken.
@@ -115,7 +115,7 @@ def _imports(tree: ast.Module) -> Iterator[ast.ImportFrom]:
 
 
 def _bound(tree: ast.Module) -> set[str]:
-    """The names that the module's own statements bind."""
+    """Return the names that the module's own statements bind."""
     names: set[str] = set()
     for node in ast.walk(tree):
         match node:

@@ -12,7 +12,7 @@ _TABLE: Final = re.compile(r"^\[tool\.kubewright\][^\n]*\n(?:(?!\[)[^\n]*\n?)*",
 
 
 def with_setting(text: str, key: str, value: str | None) -> str:
-    """`text` with `key` set to the string `value`, or without it.
+    """Return `text` with `key` set to the string `value`, or without it.
 
     Raises ConfigError if the setting does not have its own line, or if anything else would change.
     """

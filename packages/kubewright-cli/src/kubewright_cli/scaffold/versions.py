@@ -11,7 +11,7 @@ import re
 
 
 def another_version(source: str, kind: str, module: str, old: str, new: str) -> str | None:
-    """`source`, the module `module` with version `old` of `kind`, as the module of version `new`.
+    """Return `source`, the module `module` with version `old` of `kind`, as the module of version `new`.
 
     Returns None if the module does not declare the kind with `version="..."` in its class arguments.
     """
@@ -59,7 +59,7 @@ def _argument(declared: ast.ClassDef, name: str) -> ast.keyword | None:
 
 
 def _inserted(lines: list[bytes], version: ast.keyword) -> str:
-    """`storage=False` after the argument `version`, on a line of its own if that one has its own."""
+    """Return `storage=False` after the argument `version`, on a line of its own if that one has its own."""
     before = lines[version.lineno - 1][: version.col_offset]
     return ", storage=False" if before.strip() else f",\n{before.decode()}storage=False"
 

@@ -25,10 +25,9 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Watch, controller
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR
 from kubewright_controlplane.controllers.services import (
-    BEHIND,
+    SELECTED_PODS,
     by_selector,
     hostname_of,
     is_managed,
@@ -43,7 +42,6 @@ _OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
 _NAME: Final = "endpoint-controller"
 
 
-@ignore_ending_namespace
 async def reconcile(ctx: Context[Service] | DeletedContext[Service]) -> None:
     if isinstance(ctx, DeletedContext):
         await _remove(ctx)
@@ -52,24 +50,24 @@ async def reconcile(ctx: Context[Service] | DeletedContext[Service]) -> None:
     if not is_managed(service):
         return
     desired = _desired(service, _subsets(service, await pods_behind(ctx)))
-    present = await ctx.get_or_none(Endpoints, service.metadata.name)
-    if present is None:
+    existing = await ctx.get_or_none(Endpoints, service.metadata.name)
+    if existing is None:
         await ctx.create(desired)
         return
-    marks = {key: value for key, value in present.metadata.annotations.items() if key != _OVER_CAPACITY}
-    marks.update(desired.metadata.annotations)
-    said = (present.subsets, present.metadata.labels, present.metadata.annotations)
-    if said != (desired.subsets, desired.metadata.labels, marks):
-        present.subsets, present.metadata.labels = desired.subsets, desired.metadata.labels
-        present.metadata.annotations = marks
-        await ctx.client.update(present)
+    annotations = {key: value for key, value in existing.metadata.annotations.items() if key != _OVER_CAPACITY}
+    annotations.update(desired.metadata.annotations)
+    current = (existing.subsets, existing.metadata.labels, existing.metadata.annotations)
+    if current != (desired.subsets, desired.metadata.labels, annotations):
+        existing.subsets, existing.metadata.labels = desired.subsets, desired.metadata.labels
+        existing.metadata.annotations = annotations
+        await ctx.client.update(existing)
 
 
 async def _remove(ctx: DeletedContext[Service]) -> None:
     """Delete the Endpoints of a deleted Service, unless another client wrote them."""
-    present = await ctx.get_or_none(Endpoints, ctx.request.name)
-    if present is not None and present.metadata.labels.get(_MANAGED_BY) == _NAME:
-        await ctx.delete(present)
+    existing = await ctx.get_or_none(Endpoints, ctx.request.name)
+    if existing is not None and existing.metadata.labels.get(_MANAGED_BY) == _NAME:
+        await ctx.delete(existing)
 
 
 def _desired(service: Service, subsets: list[EndpointSubset]) -> Endpoints:
@@ -139,10 +137,11 @@ def endpoints_controller() -> Controller[Service]:
     declare = controller(
         Service,
         name="endpoints-controller",
-        watches=[BEHIND, Watch.mapped(Endpoints, _of_same_name)],
+        watches=[SELECTED_PODS, Watch.mapped(Endpoints, _of_same_name)],
         writes=[Endpoints],
         indexers={SELECTOR: by_selector},
         reconcile_deleted=True,
+        namespace_ending="stop",
         workers=5,
     )
     return declare(reconcile)

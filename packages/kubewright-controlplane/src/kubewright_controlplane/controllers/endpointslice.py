@@ -19,10 +19,9 @@ from kubewright.apis.discovery.v1 import Endpoint, EndpointConditions, EndpointP
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.controllers import Context, Controller, controller
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR
 from kubewright_controlplane.controllers.services import (
-    BEHIND,
+    SELECTED_PODS,
     by_selector,
     hostname_of,
     is_managed,
@@ -36,39 +35,36 @@ _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _NAME: Final = "endpointslice-controller.k8s.io"
 
 
-@ignore_ending_namespace
 async def reconcile(ctx: Context[Service]) -> None:
     service = ctx.object
     if not is_managed(service):
         return
-    behind = await pods_behind(ctx)
+    pods = await pods_behind(ctx)
     slices = [each for each in await ctx.list(EndpointSlice, owned=True) if each.metadata.deletion_timestamp is None]
     slices.sort(key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))
-    wanted = list(_wanted(service, behind))
-    for index, desired in enumerate(wanted):
+    desired_slices = list(_desired_slices(service, pods))
+    for index, desired in enumerate(desired_slices):
         if index < len(slices):
-            await _bring_in_line(ctx, slices[index], desired)
+            await _update_slice(ctx, slices[index], desired)
         else:
             await ctx.create(desired)
-    for surplus in slices[len(wanted) :]:
+    for surplus in slices[len(desired_slices) :]:
         await ctx.delete(surplus)
 
 
-async def _bring_in_line(ctx: Context[Service], present: EndpointSlice, desired: EndpointSlice) -> None:
-    said = (present.endpoints, present.ports, present.metadata.labels)
-    if said == (desired.endpoints, desired.ports, desired.metadata.labels):
+async def _update_slice(ctx: Context[Service], existing: EndpointSlice, desired: EndpointSlice) -> None:
+    current = (existing.endpoints, existing.ports, existing.metadata.labels)
+    if current == (desired.endpoints, desired.ports, desired.metadata.labels):
         return
-    present.endpoints, present.ports = desired.endpoints, desired.ports
-    present.metadata.labels = desired.metadata.labels
-    await ctx.client.update(present)
+    existing.endpoints, existing.ports = desired.endpoints, desired.ports
+    existing.metadata.labels = desired.metadata.labels
+    await ctx.client.update(existing)
 
 
-def _wanted(service: Service, behind: Sequence[Pod]) -> Iterable[EndpointSlice]:
-    """Return the endpoints by port numbers: Pods with the same ports share slices. Without Pods there is one empty
-    slice.
-    """
+def _desired_slices(service: Service, pods: Sequence[Pod]) -> Iterable[EndpointSlice]:
+    """Yield slices of Pods with the same port numbers, or one empty slice if there are no Pods."""
     by_ports: dict[bytes, tuple[list[EndpointPort], list[Endpoint]]] = {}
-    for pod in behind:
+    for pod in pods:
         ports = _ports(service, pod)
         _, endpoints = by_ports.setdefault(msgspec.json.encode(ports), (ports, []))
         endpoints.append(_endpoint(service, pod))
@@ -127,8 +123,9 @@ def endpointslice_controller() -> Controller[Service]:
         Service,
         name="endpointslice-controller",
         owns=[EndpointSlice],
-        watches=[BEHIND],
+        watches=[SELECTED_PODS],
         indexers={SELECTOR: by_selector},
+        namespace_ending="stop",
         workers=5,
     )
     return declare(reconcile)

@@ -14,8 +14,8 @@ from typing import TypeVar
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.controllers import Context
+from kubewright.machinery.errors import APIError
 from kubewright.models import Object
-from kubewright_controlplane.common.namespaces import is_ending
 
 T = TypeVar("T", bound=Object)
 
@@ -55,7 +55,7 @@ async def create_pods(ctx: Context[T], wanted: Sequence[Pod]) -> list[Pod]:
         failures = [each for each in outcomes if isinstance(each, BaseException)]
         if failures:
             first = failures[0]
-            if not is_ending(first):
+            if not (isinstance(first, APIError) and first.namespace_is_ending):
                 ctx.events.warning(ctx.object, "FailedCreate", f"Error creating: {first}", action="Create")
             raise first
         start += batch

@@ -18,7 +18,6 @@ from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace, is_ending
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods, pod_of
@@ -31,26 +30,26 @@ class ReplicaSetReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
         replica_set = ctx.object
         children = await self._claims.of(ctx, Pod, replica_set.spec.selector)
         active = [pod for pod in children if pods.is_active(pod)]
         failure: APIError | None = None
         try:
-            active = await self._fit(ctx, active)
+            active = await self._scale(ctx, active)
         except APIError as error:
-            if is_ending(error):
+            if error.namespace_is_ending:
                 raise
             failure = error
         status = self._status(replica_set, children, active, failure)
         await ctx.update_status(status)
         if failure is not None:
             raise failure
-        return self._until_available(replica_set, active)
+        return self._requeue_until_available(replica_set, active)
 
-    async def _fit(self, ctx: Context[ReplicaSet], active: list[Pod]) -> list[Pod]:
-        missing = _wanted(ctx.object) - len(active)
+    async def _scale(self, ctx: Context[ReplicaSet], active: list[Pod]) -> list[Pod]:
+        """Create missing Pods or delete surplus ones, at most `BURST`. Return the Pods that are active afterwards."""
+        missing = _desired_replicas(ctx.object) - len(active)
         if missing > 0:
             template = ctx.object.spec.template or PodTemplateSpec()
             return active + await create_pods(ctx, [pod_of(ctx.object, template) for _ in range(min(missing, BURST))])
@@ -75,21 +74,22 @@ class ReplicaSetReconciler:
             available_replicas=sum(pods.is_available(pod, delay, now) for pod in active) or None,
             terminating_replicas=sum(pods.is_terminating(pod) for pod in children),
             observed_generation=replica_set.metadata.generation,
-            conditions=_conditions(replica_set, _wanted(replica_set) - len(active), failure, now),
+            conditions=_conditions(replica_set, _desired_replicas(replica_set) - len(active), failure, now),
         )
 
-    def _until_available(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Result | None:
-        """Return when to check again: ready Pods become available after a time."""
+    def _requeue_until_available(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Result | None:
+        """Return when the next ready Pod becomes available, which causes no event: after `minReadySeconds`."""
         delay = replica_set.spec.min_ready_seconds or 0
         if not delay:
             return None
         now = self._clock.now()
-        moments = (pods.available_at(pod, delay) for pod in active)
-        coming = [moment for moment in moments if moment is not None and moment > now]
-        return Result(requeue_after=min(coming) - now + timedelta(milliseconds=10)) if coming else None
+        available_at = (pods.available_at(pod, delay) for pod in active)
+        future = [moment for moment in available_at if moment is not None and moment > now]
+        # Slightly later, so that the Pod counts as available when the reconcile starts
+        return Result(requeue_after=min(future) - now + timedelta(milliseconds=10)) if future else None
 
 
-def _wanted(replica_set: ReplicaSet) -> int:
+def _desired_replicas(replica_set: ReplicaSet) -> int:
     return 1 if replica_set.spec.replicas is None else replica_set.spec.replicas
 
 
@@ -116,6 +116,7 @@ def replicaset_controller(live: Client, clock: Clock) -> Controller[ReplicaSet]:
         owns=[Pod],
         watches=[orphans(Pod)],
         indexers={SELECTOR: by_selector},
+        namespace_ending="stop",
         workers=5,
     )
     return declare(ReplicaSetReconciler(live, clock))

@@ -15,7 +15,6 @@ from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists, NotFound
 from kubewright.models import Object
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 
 DEFAULT: Final = "default"
 ROOT_CA: Final = "kube-root-ca.crt"
@@ -33,7 +32,6 @@ class NamespaceContents:
     def __init__(self, ca: str) -> None:
         self._ca = ca
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[Namespace]) -> None:
         namespace = ctx.object
         if namespace.metadata.deletion_timestamp is not None:
@@ -80,6 +78,7 @@ def serviceaccount_controller(ca: str) -> Controller[Namespace]:
         name="serviceaccount-controller",
         watches=[Watch.mapped(ServiceAccount, _namespace_of), Watch.mapped(ConfigMap, _namespace_of)],
         writes=[ServiceAccount, ConfigMap],
+        namespace_ending="stop",
         workers=2,
     )
     return declare(NamespaceContents(ca))

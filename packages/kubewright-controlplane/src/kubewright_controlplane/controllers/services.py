@@ -17,20 +17,20 @@ from kubewright_controlplane.common.selection import by_required_label, matching
 
 
 def by_selector(service: Service) -> Iterable[str]:
-    """Index function of Services, by the labels that they select."""
+    """Return the index values of a Service, for the index `SELECTOR`: a label that its Pods must have."""
     selector = service.spec.selector
     return [by_required_label(service.metadata.namespace, selector)] if selector else ()
 
 
-def _in_front(pod: Pod, services: Lister[Service]) -> Iterable[Request]:
+def _services_of(pod: Pod, services: Lister[Service]) -> Iterable[Request]:
     labels = pod.metadata.labels.items()
     for service in selecting(pod, services):
         if service.spec.selector.items() <= labels:
             yield Request(service.metadata.namespace, service.metadata.name)
 
 
-BEHIND = Watch.mapped(Pod, _in_front)
-"""A watch of Pods, for controllers of Services with an index `SELECTOR`."""
+SELECTED_PODS = Watch.mapped(Pod, _services_of)
+"""The watch that reconciles the Services that select a changed Pod. Their controller needs the index `SELECTOR`."""
 
 
 async def pods_behind(ctx: Context[Service]) -> list[Pod]:
@@ -43,14 +43,14 @@ async def pods_behind(ctx: Context[Service]) -> list[Pod]:
 
 
 def is_managed(service: Service) -> bool:
-    """Return whether the addresses come from the selector, and not from another client."""
+    """Return whether a Service's endpoints are derived from its selector."""
     return bool(service.spec.selector) and service.spec.type != "ExternalName"
 
 
 def hostname_of(service: Service, pod: Pod) -> str | None:
-    """Return the DNS name of the Pod below the Service, if it has one."""
-    same = pod.spec.subdomain == service.metadata.name and pod.metadata.namespace == service.metadata.namespace
-    return pod.spec.hostname if pod.spec.hostname and same else None
+    """Return the Pod's hostname in the Service's DNS domain; None if it has none."""
+    is_in_domain = pod.spec.subdomain == service.metadata.name and pod.metadata.namespace == service.metadata.namespace
+    return pod.spec.hostname if pod.spec.hostname and is_in_domain else None
 
 
 def target_port(port: ServicePort, pod: Pod) -> int | None:

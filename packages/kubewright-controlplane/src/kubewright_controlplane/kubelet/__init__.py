@@ -1,4 +1,4 @@
-"""Nodes and their Pods: simulated, or running as processes of this machine.
+"""Nodes and their Pods: simulated, or running as processes on this machine.
 
 A simulated Pod executes nothing. It is ready as soon as it is bound to a node, and gone as soon as it is deleted. A Pod
 whose image has a command in the image table runs: each such container is a process, with its command, environment,

@@ -1,8 +1,8 @@
 """One container over its restarts, and one run of it as a process.
 
-After an exit, a container restarts at once the first time, then after 10 seconds, twice as long each time, at most five
-minutes. A container that ran for ten minutes starts over. A container that can't be created is retried with the same
-growing pauses; its Pod keeps waiting and does not fail.
+After its first exit, a container restarts immediately. The pause before the next restart is 10 seconds, and doubles
+with each exit, up to five minutes. A container that ran for ten minutes starts over. A container that can't be created
+is retried with the same growing pauses; its Pod keeps waiting and does not fail.
 
 Sources: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and
 https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
@@ -66,7 +66,7 @@ class NoLog(Exception):
 class ContainerRunner:
     """Runs one container, and restarts it.
 
-    Without an `image` the container is simulated: it runs until it is stopped, or with `ends` it succeeds at once.
+    Without an `image` the container is simulated: it runs until it is stopped, or with `ends` it succeeds immediately.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class ContainerRunner:
                 self._sandbox.warn("PortMoved", note)
 
     async def _simulate(self) -> int:
-        """One run of a simulated container."""
+        """Simulate one run of a container."""
         at = self._sandbox.clock.now()
         self._id = f"simulated://{secrets.token_hex(32)}"
         if not self._ends:
@@ -281,7 +281,7 @@ class ContainerRunner:
                 if self._wait_for(error.state, str(error)):
                     self._sandbox.warn(error.event, str(error))
                 await self._sleep(_RETRY, self._updated.wait())
-            except Exception as error:  # noqa: BLE001 - a Pod that fails would be replaced at once, again and again
+            except Exception as error:  # noqa: BLE001 - a Pod that fails would be replaced immediately, again and again
                 pause = _longer(pause)
                 if self._wait_for("CreateContainerError", str(error)):
                     self._sandbox.warn("Failed", f"Error: {error}")
@@ -414,7 +414,7 @@ class ContainerRun:
             )
         except OSError as error:
             return failure(f"cannot exec in container {self._spec.name}: {error}")
-        # Started at once: the process is waited for even if the client disconnects.
+        # Started immediately: the process is waited for even if the client disconnects.
         ended = asyncio.ensure_future(process.wait())
         try:
             await channels.open()

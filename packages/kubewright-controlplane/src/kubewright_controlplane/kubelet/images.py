@@ -1,4 +1,4 @@
-"""Images that run as commands of this machine: the image table, and stand-ins for common images.
+"""Images that run as commands on this machine: the image table, and stand-ins for common images.
 
 The table is a file that only its user can write. An entry `nginx:*` matches every tag and digest of `nginx`; an entry
 with the exact name has priority. `docker.io/library/nginx` is `nginx`, as in container engines.
@@ -9,7 +9,7 @@ kubeconfig that `kubewright up` writes (`kubewright.client.embedded`).
 Stand-ins, used only on request:
     nginx      a small web server on port 80. It serves what is mounted at /usr/share/nginx/html, or else a page with
                the names of the image and the Pod. It reads no nginx configuration and accepts no arguments
-    busybox    `sh` and the programs of this machine
+    busybox    `sh` and the programs on this machine
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Image(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     """Arguments of the entry point. A container's `command` or `args` replace them."""
     env: dict[str, str] = {}
     working_dir: str = ""
-    """A folder of this machine. The default is the root folder of the container."""
+    """A folder on this machine. The default is the root folder of the container."""
     ports: tuple[int, ...] = ()
     """The ports that the program opens, in addition to those that a container declares."""
 

@@ -107,7 +107,7 @@ class ContainerLog:
         """Yield the selected text in chunks."""
         left = options.limit
         async for line in self._lines(options):
-            text = _shown(line, timestamps=options.timestamps)
+            text = _output_line(line, timestamps=options.timestamps)
             if left is not None:
                 text = text[:left]
                 left -= len(text)
@@ -190,7 +190,7 @@ def _is_since(line: bytes, since: datetime | None) -> bool:
     return since is None or time.parse(line.split(b" ", 1)[0].decode()) >= since
 
 
-def _shown(line: bytes, *, timestamps: bool) -> bytes:
+def _output_line(line: bytes, *, timestamps: bool) -> bytes:
     at, _, tag, text = line.split(b" ", 3)
     if tag == b"P":
         text = text[:-1]

@@ -1,4 +1,4 @@
-"""Pods that run as processes of this machine, and their logs and folders."""
+"""Pods that run as processes on this machine, and their logs and folders."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The kubelet's HTTP API: logs, exec, attach and port forwarding of Pods that run as processes.
 
-`KubeletAPI` answers the requests that an API server sends to a kubelet. The embedded API server calls it in this
-process, others reach it through `KubeletServer`, over HTTPS.
+`KubeletAPI` answers the requests that an API server sends to a kubelet. The embedded API server calls it in the same
+process; other API servers reach it over HTTPS, through `KubeletServer`.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/.
 """
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
 from kubewright.apis.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
+from kubewright.cache._entry import ObjectKey
 from kubewright.client._client import Client
-from kubewright.controllers import Request as Name
 from kubewright.http.message import Handler, Peer, Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery import time
@@ -48,11 +48,11 @@ class KubeletAPI:
         """Answer a request of an API server."""
         what, *rest = [unquote(part) for part in request.path.strip("/").split("/")]
         if what == "portForward" and len(rest) == 2:
-            return self._forward(Name(*rest), request)
+            return self._forward(ObjectKey(*rest), request)
         if len(rest) != 3:
             return Response.plain(404, "404 page not found\n")
         namespace, pod, container = rest
-        name, query = Name(namespace, pod), parse_qs(request.query)
+        name, query = ObjectKey(namespace, pod), parse_qs(request.query)
         if what == "containerLogs":
             return self._log(name, container, {key: values[0] for key, values in query.items()})
         if what == "attach":
@@ -63,8 +63,8 @@ class KubeletAPI:
             return self._session(name, container, request, query["command"])
         return Response.plain(404, "404 page not found\n")
 
-    def _session(self, name: Name, container: str, request: Request, command: list[str] | None) -> Response:
-        """Open a session in a container: of a new command, or without one of its own process."""
+    def _session(self, name: ObjectKey, container: str, request: Request, command: list[str] | None) -> Response:
+        """Open a session with a new process that runs `command`, or with the container's own process if it is None."""
         pod = self._pods.runner_of(name)
         try:
             runner = pod.container(container) if pod is not None else None
@@ -93,7 +93,7 @@ class KubeletAPI:
 
         return accept(request, PROTOCOLS, serve)
 
-    def _forward(self, name: Name, request: Request) -> Response:
+    def _forward(self, name: ObjectKey, request: Request) -> Response:
         """Forward connections to ports of a Pod."""
         runner = self._pods.runner_of(name)
         if runner is None or runner.ended:
@@ -104,7 +104,7 @@ class KubeletAPI:
 
         return accept(request, PORT_PROTOCOLS, lambda socket: PortForward(socket, runner.address).serve())
 
-    def _log(self, name: Name, container: str, query: Mapping[str, str]) -> Response:
+    def _log(self, name: ObjectKey, container: str, query: Mapping[str, str]) -> Response:
         try:
             log = self._pods.log(name, container, previous=query.get("previous") in ("true", "1"))
         except KeyError:
@@ -121,7 +121,7 @@ class KubeletServer:
         Only clients with a certificate of the cluster's authority are answered, and only if the API server permits
         them to access `nodes/proxy`: `get` for logs, `create` for sessions and port forwarding.
     Not guaranteed
-        Its own certificate is self-signed, as the one of a kubelet is by default.
+        Clients cannot verify the server: its certificate is self-signed, like that of a kubelet by default.
     """
 
     def __init__(self, handler: Handler, node: str, client: Client, ca: str, host: str) -> None:
@@ -150,7 +150,7 @@ class KubeletServer:
         try:
             allowed = await self._is_allowed(peer, verb)
         except KubewrightError as error:
-            return Response.plain(500, f"the API server could not review the access: {error}\n")
+            return Response.plain(500, f"the API server could not check the permission: {error}\n")
         if not allowed:
             message = f'user "{peer.common_name}" may not {verb} nodes/proxy of node "{self._node}"'
             return Response.plain(403, f"Forbidden: {message}\n")

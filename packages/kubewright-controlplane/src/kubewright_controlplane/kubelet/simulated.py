@@ -1,8 +1,8 @@
-"""Simulated Pods: nothing is executed. Pods of a Job succeed at once, all others run and are ready.
+"""Simulated Pods: nothing is executed. Pods of a Job succeed immediately, all others run and are ready.
 
 The annotation `simulation.kubewright.dev/phase` requests another outcome: `Pending` (the containers never start),
 `NotReady` (the Pod runs without getting ready), `Running`, `Succeeded`, `Failed`. It may change while the Pod exists. A
-Pod that has ended stays ended. A deleted Pod ends at once, whatever its grace period.
+Pod that has ended stays ended. A deleted Pod ends immediately, whatever its grace period.
 
 Follows kwok's default stages.
 """

@@ -2,7 +2,7 @@
 
 A port is open while the Service has an endpoint that is a process. Nothing listens for simulated Pods. Connections are
 forwarded to ready endpoints in turn, or without any to endpoints that still serve while they terminate. Only TCP is
-forwarded. Other protocols, and ports that another program uses, are reported by an Event of the Service, and tried
+forwarded. Other protocols, and ports that another program uses, are reported by an Event on the Service, and tried
 again.
 
 Follows https://kubernetes.io/docs/reference/networking/virtual-ips/.
@@ -59,7 +59,9 @@ class NodePorts:
             await asyncio.gather(*(each.abort() for each in self._forwarders.values()))
 
     async def reconcile(self, ctx: Context[Service] | DeletedContext[Service]) -> Result | None:
-        wanted: Mapping[NodePort, Sequence[Target]] = {} if isinstance(ctx, DeletedContext) else await self._wanted(ctx)
+        wanted: Mapping[NodePort, Sequence[Target]] = (
+            {} if isinstance(ctx, DeletedContext) else await self._desired_ports(ctx)
+        )
         for number in [port for port, holder in self._holders.items() if holder == ctx.request]:
             if NodePort(number, "TCP") not in wanted:
                 self._forwarders.pop(number).close()
@@ -95,7 +97,7 @@ class NodePorts:
         forwarder.set_targets(targets)
         return None
 
-    async def _wanted(self, ctx: Context[Service]) -> Mapping[NodePort, Sequence[Target]]:
+    async def _desired_ports(self, ctx: Context[Service]) -> Mapping[NodePort, Sequence[Target]]:
         """Return the node ports to open, and their targets."""
         ports = {
             NodePort(port.node_port, port.protocol or "TCP"): port

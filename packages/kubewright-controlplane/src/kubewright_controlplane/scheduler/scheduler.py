@@ -31,7 +31,6 @@ from kubewright.controllers import Context, Controller, DeletedContext, Request,
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.models import PolicyRule
 from kubewright_controlplane.common import affinity, taints
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.pods import condition, is_finished
 from kubewright_controlplane.common.volumes import claims_of
 from kubewright_controlplane.scheduler.placement import Placement
@@ -49,7 +48,6 @@ class Scheduler:
         self._clock = clock
         self._placement = Placement()
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[Pod] | DeletedContext[Pod]) -> None:
         if not self._placement.seeded:
             self._placement.seed(await ctx.list(Pod, namespace=""))
@@ -168,6 +166,7 @@ def scheduler(clock: Clock) -> Controller[Pod]:
         rules=[PolicyRule(api_groups=[""], resources=["pods/binding"], verbs=["create"])],
         indexers={_WAITING: _by_waiting},
         reconcile_deleted=True,
+        namespace_ending="stop",
         workers=1,
     )
     return declare(Scheduler(clock))

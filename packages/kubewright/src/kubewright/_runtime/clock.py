@@ -44,7 +44,7 @@ class Clock(Protocol):
 def monotonic() -> float:
     """Return the running event loop's time, exactly.
 
-    uvloop's own `time()` is that of the loop's last turn: it does not see how long the present callback has blocked.
+    uvloop's own `time()` is that of the loop's last turn: it does not see how long the current callback has blocked.
     """
     try:
         loop = asyncio.get_running_loop()

@@ -50,7 +50,7 @@ class Message(str):
         return super().__str__()
 
     def __str__(self) -> str:
-        keys = "".join(f" {key}={_shown(value)}" for key, value in self._fields.items() if value is not None)
+        keys = "".join(f" {key}={_value_text(value)}" for key, value in self._fields.items() if value is not None)
         return f"{self.text} {keys}" if keys else self.text
 
 
@@ -84,6 +84,6 @@ def is_library(path: str) -> bool:
     return path.startswith(_LIBRARIES) or "site-packages" in path or "dist-packages" in path
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return msgspec.json.encode(text).decode() if not text or " " in text or '"' in text or "\n" in text else text

@@ -108,7 +108,7 @@ class Cache:
         return found
 
     def start(self) -> None:
-        """Start the informers. Informers that are created later start at once."""
+        """Start the informers. Informers that are created later start immediately."""
         self._started = True
         for informer in self._informers.values():
             informer.start()

@@ -8,8 +8,8 @@ Guarantees
     A get or list returns nothing older than the last write of this client.
     An apply that would change nothing is not sent, if the cache can tell.
 Not guaranteed
-    Reads that see the writes of other clients and processes, or writes of subresources whose answer has no resource
-    version, such as `binding`.
+    Reads that see the writes of other clients and processes. After a Pod's `binding`, whose answer has no version, a
+    read waits for any change of the Pod.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class Informer(Generic[T]):
         on_update: Handler[T] | None = None,
         on_delete: Handler[T] | None = None,
     ) -> Registration:
-        """Call these handlers from now on. `on_add` is called at once for each object that is already known.
+        """Call these handlers from now on. `on_add` is called immediately for each object that is already known.
 
         A handler must return quickly.
         """
@@ -198,7 +198,7 @@ def copy_of(informer: Informer[T]) -> KindCopy[T]:
 
 
 async def wait_readable(informer: Informer[T], timeout: float) -> None:
-    """Wait as `Informer.wait_synced` does, but raise ConfigError at once if the server rejects the list or watch."""
+    """Wait like `Informer.wait_synced`, but raise ConfigError immediately if the server rejects the list or watch."""
     copy = copy_of(informer)
 
     def is_refused() -> bool:

@@ -29,9 +29,10 @@ class RecordOwnWrites:
     """Records every write in the cache, so that reads wait until the cache shows it.
 
     Guarantees
-        It records writes of objects and of their subresources, deletes, and evictions.
+        It records writes of objects and of their subresources, deletes, evictions, and bindings.
     Not guaranteed
-        To record a subresource whose answer has no resource version, such as a Pod's `binding`.
+        That a read waits for the event of a binding, if another client changes the Pod at the same time: the answer has
+        no version, so any later version of the Pod counts.
     """
 
     def __init__(self, writer: Writer, cache: Cache) -> None:
@@ -39,6 +40,8 @@ class RecordOwnWrites:
         self._cache = cache
 
     async def __call__(self, call: WriteCall[T], /) -> Answer[T]:
+        if call.is_binding and not call.dry_run:
+            return await self._bind(call)
         answer = await self._writer(call)
         if call.dry_run:
             return answer
@@ -81,6 +84,15 @@ class RecordOwnWrites:
         for copy in self._copies(call.kind):
             if copy.store.get(key) is not None:
                 copy.own_writes.wrote(key, int(meta.resource_version))
+
+    async def _bind(self, call: WriteCall[T]) -> Answer[T]:
+        key = ObjectKey(call.namespace, call.name)
+        before = [(copy.own_writes, copy.own_writes.latest_version(key)) for copy in self._copies(call.kind)]
+        answer = await self._writer(call)
+        for writes, version in before:
+            if version:
+                writes.changed(key, version)
+        return answer
 
     def _evicted(self, call: WriteCall[T]) -> None:
         """Record an eviction. Its answer has no uid, so the evicted Pod is taken from the cache."""

@@ -28,11 +28,20 @@ class Write(msgspec.Struct, eq=False):
     """The resource version after the write. The answer to a delete may have none, or the previous version."""
     document: bytes = b""
     deleted_uid: str = ""
+    after: int = 0
+    """The last known version before a write whose answer has no version. Any later version shows the write."""
     overdue: bool = False
     """Whether a read timed out waiting for this write."""
 
+    @property
+    def is_dated(self) -> bool:
+        """Whether `version` is exactly the version of the write. Otherwise only a list shows that it is lost."""
+        return not self.deleted_uid and not self.after
+
     def is_shown_by(self, held: Entry[Any] | None) -> bool:
         """Return whether a cache at `version` or later with this entry shows the write."""
+        if self.after:
+            return held is None or held.resource_version > self.after
         if not self.deleted_uid:
             return held is not None and held.resource_version >= self.version
         if held is None or held.uid != self.deleted_uid:
@@ -73,6 +82,15 @@ class OwnWrites:
         least = earlier.version if earlier is not None else 0
         self._note(Write(key, self._count, max(version, least), deleted_uid=uid))
 
+    def changed(self, key: ObjectKey, after: int) -> None:
+        """Note that the object under `key` was written after version `after`, as by a Pod's `binding`."""
+        self._note(Write(key, self._count, after, after=after))
+
+    def latest_version(self, key: ObjectKey) -> int:
+        """Return the newest version of `key` that the store or a pending write has; 0 if there is none."""
+        held, write = self._store.get(key), self._pending.get(key)
+        return max(held.resource_version if held is not None else 0, write.version if write is not None else 0)
+
     def seen(self, key: ObjectKey) -> bool:
         """Return whether the store has seen the last write of `key`."""
         return key not in self._pending
@@ -89,7 +107,7 @@ class OwnWrites:
         write = self._pending.get(key)
         if write is None or version < write.version:
             return
-        if not write.deleted_uid or write.is_shown_by(self._store.get(key)):
+        if write.is_dated or write.is_shown_by(self._store.get(key)):
             del self._pending[key]
 
     def reached(self, namespace: str | None, version: int) -> None:
@@ -135,6 +153,6 @@ class OwnWrites:
         The event of a deletion may have a later version, so only a list shows that a deletion is lost.
         """
         shown = write.is_shown_by(self._store.get(write.key))
-        if not shown and not write.deleted_uid:
+        if not shown and write.is_dated:
             self._lost(write)
-        return shown or not write.deleted_uid
+        return shown or write.is_dated

@@ -17,7 +17,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from kubewright.machinery.errors import ConfigError, shown
+from kubewright.machinery._suggestions import shown
+from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import APIResource, Object, codec, field
 
@@ -42,7 +43,10 @@ class Unstructured(Object):
     """An object of a kind that is known only by name. All but its metadata is plain JSON: `obj["spec"]["size"]`."""
 
     content: JSONObject = field(default_factory=dict[str, Any], name="/content")
-    """The document without apiVersion, kind and metadata. No document has a field of this name."""
+    """The document without apiVersion, kind and metadata.
+
+    Its name on the wire is one that no document uses, because the codec must not decode or encode it.
+    """
 
     @classmethod
     def of(cls, api: APIResource) -> type[Unstructured]:
@@ -71,15 +75,14 @@ class Unstructured(Object):
 
 def decode_object(kind: type[T], data: bytes) -> T:
     """Decode an object of any kind, with or without a declared class. Raises DecodeError."""
-    if issubclass(kind, Unstructured):
-        obj = codec.decode(kind, data)
+    obj = codec.decode(kind, data)
+    if isinstance(obj, Unstructured):
         obj.content = _decode_content(data)
-        return obj
-    return codec.decode(kind, data)
+    return obj
 
 
 def encode_object(obj: Object, *, update: bool = False) -> bytes:
-    """Encode an object for a create or an apply. With `update`, fields that its class does not know are kept.
+    """Encode an object for a create or an apply. With `update`, keep fields that its class does not know.
 
     Raises TypeError for a document or a class.
     """
@@ -90,8 +93,8 @@ def encode_object(obj: Object, *, update: bool = False) -> bytes:
         return msgspec.json.encode(document)
     if isinstance(obj, PartialObjectMetadata):
         raise ConfigError(
-            f'{obj.kind} "{obj.metadata.name}": only its metadata was read, so it can be patched and deleted but not '
-            f"written; read it as {obj.kind} to do that"
+            f'{obj.kind} "{obj.metadata.name}": only its metadata was read, so it can be patched or deleted, but not '
+            f"created, updated or applied; read it as {obj.kind} to do that"
         )
     return codec.encode_update(obj) if update else codec.encode(obj)
 
@@ -111,14 +114,14 @@ def check_is_object(obj: object) -> None:
 
 def _derive(base: type[T], api: APIResource) -> type[T]:
     derived: type[T] = new_class(api.kind, (base,), exec_body=lambda body: body.update(__module__=base.__module__))
-    # Set after the class exists. Otherwise the class would accept only documents of that kind, but metadata is sent as
-    # kind PartialObjectMetadata.
+    # Not a class argument: a class that is declared for a kind accepts only documents of that kind, but the server
+    # sends metadata as kind PartialObjectMetadata.
     derived.__api__ = api
     return derived
 
 
 def _decode_content(data: bytes) -> JSONObject:
     content = read_object(data)
-    for known in ("apiVersion", "kind", "metadata"):
-        content.pop(known, None)
+    for name in ("apiVersion", "kind", "metadata"):
+        content.pop(name, None)
     return content

@@ -125,7 +125,7 @@ def selection(labels: Labels, fields: Fields) -> dict[str, str | None]:
 
 
 def labels_text(labels: Labels) -> str:
-    """`labels` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
+    """Return `labels` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
     if labels is None:
         return ""
     _check_labels(labels)
@@ -141,7 +141,7 @@ def labels_text(labels: Labels) -> str:
 
 
 def fields_text(fields: Fields) -> str:
-    """`fields` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
+    """Return `fields` as a query parameter; empty if everything is selected. Raises ConfigError for anything else."""
     if fields is None:
         return ""
     _check_type("fields", fields, (str, Mapping, FieldSelector), "a FieldSelector")
@@ -151,7 +151,7 @@ def fields_text(fields: Fields) -> str:
 
 
 def label_selector(labels: Labels) -> Selector | None:
-    """`labels` as a parsed selector; None if everything is selected. Raises ValueError for text that is invalid."""
+    """Return `labels` as a parsed selector; None if everything is selected. Raises ValueError for invalid text."""
     if labels is None or isinstance(labels, Selector):
         return labels
     _check_labels(labels)

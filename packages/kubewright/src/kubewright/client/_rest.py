@@ -173,7 +173,7 @@ def error_of(request: Request, response: Response, data: bytes) -> APIError:
     """Return the error for an answer, from its Status, or from its code and text if it has no Status."""
     status = _status(data)
     if status is None:
-        status = Status(response.status, message=f"{request.method} {request.path}: {response.status} {_shown(data)}")
+        status = Status(response.status, message=f"{request.method} {request.path}: {response.status} {_excerpt(data)}")
     details = status.details or StatusDetails()
     if response.status == 404 and not details.name:
         text = (
@@ -194,6 +194,6 @@ def _status(data: bytes) -> Status | None:
     return Status.from_dict(found) if found.get("kind") == "Status" else None
 
 
-def _shown(data: bytes) -> str:
+def _excerpt(data: bytes) -> str:
     text = data.decode("utf-8", "replace").strip()
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

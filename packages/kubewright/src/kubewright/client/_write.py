@@ -97,6 +97,11 @@ class WriteCall(msgspec.Struct, Generic[T], gc=False, eq=False):
         """Whether the call deletes a Pod through its subresource."""
         return self.subresource == "eviction" and self.verb == "create"
 
+    @property
+    def is_binding(self) -> bool:
+        """Whether the call assigns a Pod to a node. The answer is a Status, which has no version."""
+        return self.subresource == "binding" and self.verb == "create"
+
 
 class Answer(Generic[T]):
     """The answer to a write. It is decoded at most once, when it is used."""

@@ -1,13 +1,15 @@
 """Controllers: from events to reconciles.
 
 controller          declares a controller; Watch, Retry, Backoff, RateLimit, Finalizer and DeleteFuse configure it
-Context, Result     what a reconcile function receives and returns
+Context, Result     what a reconcile function receives and returns; StructuredLogger is its `ctx.log`
+Outcome             how a reconcile ended, for counts
 WorkQueue           the queue of requests, for controllers without a Manager
 predicates          which events lead to a reconcile
 sources             requests from outside Kubernetes
 run_blocking        runs blocking code in a thread
 """
 
+from kubewright._runtime.log import StructuredLogger
 from kubewright.controllers._blocking import run_blocking
 from kubewright.controllers._context import BaseContext, Context, DeletedContext
 from kubewright.controllers._controller import (
@@ -21,6 +23,7 @@ from kubewright.controllers._controller import (
 from kubewright.controllers._finalizer import Finalizer
 from kubewright.controllers._fuse import DeleteFuse
 from kubewright.controllers._handlers import IndexValues, MapFunction
+from kubewright.controllers._outcome import Outcome
 from kubewright.controllers._owner_references import is_controlled_by, set_controller_reference
 from kubewright.controllers._queue import QueueClosed, WorkItem, WorkQueue
 from kubewright.controllers._retry import Backoff, RateLimit, Retry
@@ -38,6 +41,7 @@ __all__ = [
     "Finalizer",
     "IndexValues",
     "MapFunction",
+    "Outcome",
     "QueueClosed",
     "RateLimit",
     "ReconcileDeletedFunction",
@@ -46,6 +50,7 @@ __all__ = [
     "Request",
     "Result",
     "Retry",
+    "StructuredLogger",
     "Watch",
     "WorkItem",
     "WorkQueue",

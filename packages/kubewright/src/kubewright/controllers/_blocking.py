@@ -31,5 +31,5 @@ async def run_blocking(function: Callable[P, R], *args: P.args, **kwargs: P.kwar
     except asyncio.CancelledError:
         await asyncio.wait({call})
         if not call.cancelled():
-            call.exception()  # nobody will look at it: the caller was cancelled
+            call.exception()  # the caller was cancelled and does not look at it
         raise

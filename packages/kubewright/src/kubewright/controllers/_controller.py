@@ -37,7 +37,8 @@ from kubewright.controllers._retry import RateLimit, Retry
 from kubewright.controllers._types import Result
 from kubewright.controllers.predicates import Predicate
 from kubewright.controllers.sources import Source
-from kubewright.machinery.errors import ConfigError, shown
+from kubewright.machinery._suggestions import shown
+from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
 from kubewright.models._rbac import PolicyRule

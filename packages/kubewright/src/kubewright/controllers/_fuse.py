@@ -9,8 +9,8 @@ Expected flow
     of the controller raise DeletesStopped, which ends their reconcile like a TerminalError and is logged in full once.
     Other work continues.
 To confirm
-    For one object: add the annotation `kubewright.dev/allow-deletes: "true"`. The object is reconciled at once, and its
-    deletes are sent uncounted as long as it has the annotation.
+    For one object: add the annotation `kubewright.dev/allow-deletes: "true"`. The object is reconciled immediately, and
+    its deletes are sent uncounted as long as it has the annotation.
     For all objects: start the program with `--allow-mass-deletion`, which disables fuses for that run.
 Not guaranteed
     A memory across restarts: a new process has an intact fuse and allows `limit` deletes.

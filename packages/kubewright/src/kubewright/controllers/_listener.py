@@ -13,7 +13,7 @@ from kubewright.cache._informer import Informer
 from kubewright.controllers._controller import Controller
 from kubewright.controllers._handlers import EventHandler, enqueue_object, enqueue_owner
 from kubewright.controllers._outcome import ControllerObserver
-from kubewright.controllers._queue import WorkQueue
+from kubewright.controllers._queue import ControllerQueue
 from kubewright.controllers._tracing import Tracing
 from kubewright.controllers._types import Request
 from kubewright.controllers.sources import Subscriber
@@ -29,7 +29,7 @@ class Listener(Generic[T]):
         self,
         controller: Controller[T],
         cache: Cache,
-        queue: WorkQueue,
+        queue: ControllerQueue,
         *,
         observer: ControllerObserver,
         tracing: Tracing | None,
@@ -45,14 +45,14 @@ class Listener(Generic[T]):
 
     def start(self) -> None:
         """Listen to the informers of all kinds that the controller names."""
-        mine = self._controller
-        own = self._cache.informer(mine.kind)
-        self._listen(own, enqueue_object if mine.predicate is None else self._own_events)
-        for kind in mine.owns:
-            self._listen(self._cache.informer(kind), enqueue_owner(mine.kind))
-        for watch in mine.watches:
-            self._listen(self._cache.informer(watch.kind), watch.handler(own.lister))
-        for kind in mine.cached:
+        controller = self._controller
+        informer = self._cache.informer(controller.kind)
+        self._listen(informer, enqueue_object if controller.predicate is None else self._own_events)
+        for kind in controller.owns:
+            self._listen(self._cache.informer(kind), enqueue_owner(controller.kind))
+        for watch in controller.watches:
+            self._listen(self._cache.informer(watch.kind), watch.handler(informer.lister))
+        for kind in controller.cached:
             self._cache.informer(kind)
 
     def subscribe(self, clock: Clock) -> None:
@@ -78,7 +78,7 @@ class Listener(Generic[T]):
                     if self._tracing is not None:
                         self._tracing.requested(request)
                     cause = (kind, event.type, event.key, version)
-                    self._queue.add_event(request, cause=cause, initial=event.initial)
+                    self._queue.add_caused(request, cause, initial=event.initial)
             except Exception:  # noqa: BLE001 - code of the user; other events must not suffer
                 self._log.exception("Event not handled", event=event.type, object=str(event.key))
 

@@ -45,7 +45,7 @@ from kubewright.controllers._outcome import (
     traceback_of,
     unwrapped,
 )
-from kubewright.controllers._queue import QueueClosed, RequestState, WorkQueue
+from kubewright.controllers._queue import ControllerQueue, QueueClosed, RequestState
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._tracing import Tracing
 from kubewright.controllers._types import CURRENT, Attempt, EventRecorder, NoEvents, Request, Result
@@ -109,9 +109,8 @@ class ControlLoop(Generic[T]):
         self._client = controller_client(
             client, cache, undeclared=undeclared, loops=loops, fuse=self._fuse, tracing=tracing
         )
-        self.queue = WorkQueue(
-            backoff=self._backoff,
-            rate_limit=controller.retry.rate_limit,
+        self.queue = ControllerQueue(
+            controller.retry,
             debounce=controller.debounce,
             key_rate_limit=controller.key_rate_limit,
             clock=self._clock,

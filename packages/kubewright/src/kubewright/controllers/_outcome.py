@@ -116,36 +116,36 @@ class QueueObserver:
     """
 
     def added(self) -> None:
-        """A request was added."""
+        """Called when a request was added."""
 
     def taken(self, waited: float) -> None:
-        """A worker took a request, `waited` after it was due."""
+        """Called when a worker took a request, `waited` seconds after it was due."""
 
     def done(self, worked: float) -> None:
-        """A worker returned a request."""
+        """Called when a worker returned a request."""
 
     def retried(self) -> None:
-        """A request will be retried, because its reconcile failed."""
+        """Called when a request will be retried, because its reconcile failed."""
 
 
 class ControllerObserver(QueueObserver):
     """Is notified of the reconciles of one controller too."""
 
     def reconciled(self, outcome: Outcome, seconds: float) -> None:
-        """A reconcile ended."""
+        """Called when a reconcile ended."""
 
     def failed(self, failure: Failure) -> None:
-        """A reconcile ended with an error. Not called for GONE and CONFLICT."""
+        """Called when a reconcile ended with an error, but not for GONE and CONFLICT."""
 
     def causes(self, kind: str) -> dict[EventType, int]:
         """Return the counters of the events of `kind` that caused reconciles. The controller increments them."""
         return {"add": 0, "update": 0, "delete": 0}
 
     def looping(self) -> None:
-        """A hot loop was found, or continues."""
+        """Called when a hot loop was found, or continues."""
 
     def deletes_stopped(self) -> None:
-        """The delete fuse stopped a delete."""
+        """Called when the delete fuse stopped a delete."""
 
     def paused(self, objects: int) -> None:
-        """The number of paused objects changed to `objects`."""
+        """Called when the number of paused objects changed to `objects`."""

@@ -2,16 +2,16 @@
 
 Guarantees
     `apply_child` never changes an object that another object controls. It changes one that nothing controls only with
-    `adopt=True`. This also holds if the cache is late, if two owners race for one name, and if the child is deleted and
+    `adopt=True`. This also holds if the cache lags, if two owners race for one name, and if the child is deleted and
     created again between the read and the write.
-    As long as the cache is right, an apply is one request, or none if nothing would change.
+    If the cache is up to date, an apply is one request, or none if nothing would change.
 How
-    An object that the cache does not show is applied so that the API server may only create it. One that the cache
-    shows as ours is applied with its uid as a precondition. If the answer says that the cache was late, or if the cache
-    shows another owner, the live object decides. Any other Conflict is raised after a single request.
+    If the cache does not show the child, the apply may only create it. If the cache shows it as a child of this owner,
+    the apply has the uid as a precondition. If the answer shows that the cache lagged, or if the cache shows another
+    owner, `apply_child` reads the live object and decides again. Any other Conflict is raised after a single request.
 Not guaranteed
-    To notice that the very object (same uid) was handed to another owner a moment ago, if our own field manager did it
-    from another process. Writes of this process are taken into account before the cache shows them.
+    A new owner that another process has just set is noticed only once the cache shows it, if that process uses the same
+    field manager and the object has kept its uid. Owners that this process sets are always noticed.
 
 Follows controller-runtime's pkg/controller/controllerutil.
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
@@ -45,7 +45,7 @@ def set_controller_reference(owner: Object, child: Object) -> None:
     """
     if owner.metadata.namespace and owner.metadata.namespace != child.metadata.namespace:
         raise ConfigError(
-            f"{_described(owner)} cannot own {_described(child)}: an owner is in the same namespace as what it owns, "
+            f"{_name_of(owner)} cannot own {_name_of(child)}: an owner must be in the namespace of its child, "
             f"or cluster-scoped. Put the child into {owner.metadata.namespace!r}, or delete it in a finalizer"
         )
     reference = owner_reference(owner)
@@ -54,19 +54,19 @@ def set_controller_reference(owner: Object, child: Object) -> None:
         return
     current = controller_of(child)
     if current is not None and current.uid != reference.uid:
-        raise _owned_by_another(child, current, reference)
+        raise _controlled_by_another(child, current, reference)
     others = [each for each in child.metadata.owner_references if each.uid != reference.uid]
     child.metadata.owner_references = [*others, reference]
 
 
 def is_controlled_by(child: Object, owner: Object) -> bool:
-    """Whether `owner`, this very object and not another one of the same name, is the controlling owner of `child`."""
+    """Return whether `owner`, and not another object of the same name, is the controlling owner of `child`."""
     current = controller_of(child)
     return current is not None and current.uid == owner.metadata.uid
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """The reference to the controlling owner of `obj`; None if nothing controls it."""
+    """Return the reference to the controlling owner of `obj`; None if nothing controls it."""
     for reference in obj.metadata.owner_references:
         if reference.controller:
             return reference
@@ -74,11 +74,11 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 
 async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_only: bool) -> T:
-    """Apply `child`, if its controlling owner also controls the live object or there is none.
+    """Apply `child`, if the live object does not exist or has the same controlling owner.
 
-    A child without a controlling owner reference is applied whatever the live object is. With `create_only`, a live
-    object that may be applied is returned as it is. Raises AlreadyOwnedError, and Conflict if the live object keeps
-    changing.
+    With `adopt`, a live object without a controlling owner is applied too. With `create_only`, an existing object is
+    returned unchanged, after the same checks. If `child` itself has no controlling owner, nothing is checked. Raises
+    AlreadyOwnedError, and Conflict if the live object changes while it is applied.
     """
     owner = controller_of(child)
     if owner is None:
@@ -96,7 +96,7 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
             elif _controls(owner, entry):
                 return entry.decode() if create_only else await client.apply(child, uid=entry.uid)
         except AlreadyExists:
-            pass  # the cache is late
+            pass  # the cache lags
         except (Conflict, Invalid) as error:
             if not _is_about_identity(error):
                 raise
@@ -109,9 +109,9 @@ async def _apply_to_live(client: CachedClient, child: T, owner: OwnerReference, 
     live = await client.uncached.get_or_none(type(child), meta.name, namespace=meta.namespace or None)
     current = controller_of(live) if live is not None else None
     if current is not None and current.uid != owner.uid:
-        raise _owned_by_another(child, current, owner)
+        raise _controlled_by_another(child, current, owner)
     if live is not None and current is None and not adopt:
-        raise _owned_by_nobody(child, owner, is_ours=_wrote(client.field_manager, live))
+        raise _not_controlled(child, owner, is_ours=_wrote(client.field_manager, live))
     if live is not None and create_only:
         return live
     try:
@@ -128,7 +128,7 @@ async def _apply_to_live(client: CachedClient, child: T, owner: OwnerReference, 
 
 
 async def _create_or_read(client: CachedClient, child: T) -> T:
-    """Create a child that has no controlling owner, or return the object that there is."""
+    """Create a child that has no controlling owner, or return the existing object."""
     meta = child.metadata
     informer = client.cache.informer_or_none(type(child))
     key = ObjectKey(meta.namespace or None, meta.name)
@@ -147,15 +147,15 @@ def _controls(owner: OwnerReference, entry: Entry[T]) -> bool:
 
 
 def _is_about_identity(error: Conflict | Invalid) -> bool:
-    """Whether the live object is not the one that was expected, so another read of it helps."""
+    """Return whether an error says that the live object is not the expected one, so that a new read can help."""
     if isinstance(error, Conflict):
         return _NO_SUCH_UID in str(error)
     return any(cause.field in _IDENTITY for cause in error.causes)
 
 
-def _owned_by_another(child: Object, current: OwnerReference, owner: OwnerReference) -> AlreadyOwnedError:
+def _controlled_by_another(child: Object, current: OwnerReference, owner: OwnerReference) -> AlreadyOwnedError:
     return AlreadyOwnedError(
-        f'{_described(child)} is controlled by {current.kind} "{current.name}", so {owner.kind} "{owner.name}" cannot '
+        f'{_name_of(child)} is controlled by {current.kind} "{current.name}", so {owner.kind} "{owner.name}" cannot '
         f"control it as well. Give the child another name, or delete the other owner or its child",
         controller=current.name,
         controller_kind=current.kind,
@@ -163,9 +163,9 @@ def _owned_by_another(child: Object, current: OwnerReference, owner: OwnerRefere
     )
 
 
-def _owned_by_nobody(child: Object, owner: OwnerReference, *, is_ours: bool) -> AlreadyOwnedError:
+def _not_controlled(child: Object, owner: OwnerReference, *, is_ours: bool) -> AlreadyOwnedError:
     what = (
-        f'{_described(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it over'
+        f'{_name_of(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it over'
     )
     if is_ours:
         return AlreadyOwnedError(
@@ -183,9 +183,9 @@ def _wrote(field_manager: str, live: Object) -> bool:
 
 
 def _changed(child: Object) -> Conflict:
-    return Conflict(f"{_described(child)} changed while it was applied; try again")
+    return Conflict(f"{_name_of(child)} changed while it was applied; try again")
 
 
-def _described(obj: Object) -> str:
+def _name_of(obj: Object) -> str:
     meta = obj.metadata
     return f'{obj.kind} "{meta.namespace}/{meta.name}"' if meta.namespace else f'{obj.kind} "{meta.name}"'

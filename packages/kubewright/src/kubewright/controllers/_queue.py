@@ -16,7 +16,7 @@ import asyncio
 import heapq
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Final
 
@@ -133,7 +133,6 @@ class WorkQueue:
         debounce: Seconds = 0.0,
         key_rate_limit: RateLimit | None = None,
         clock: Clock | None = None,
-        observer: QueueObserver | None = None,
     ) -> None:
         """Create a queue.
 
@@ -150,7 +149,7 @@ class WorkQueue:
         self._key_rate_limit = key_rate_limit
         self._delays_events = self._debounce > 0 or key_rate_limit is not None
         self._clock: Clock = clock or SystemClock()
-        self._observer = observer or QueueObserver()
+        self._observer = QueueObserver()
         self._states: dict[Request, RequestState] = {}
         self._ready: list[tuple[float, int, RequestState]] = []
         self._delayed: list[tuple[float, int, RequestState]] = []
@@ -173,24 +172,16 @@ class WorkQueue:
         due = now + seconds(after) if after else now
         self._schedule(self._state_of(request), due, priority, now)
 
-    def add_event(
-        self, request: Request, *, priority: int = 0, cause: Cause | None = None, initial: bool = False
-    ) -> None:
+    def add_event(self, request: Request, *, priority: int = 0, initial: bool = False) -> None:
         """Schedule `request` because of an event: as soon as the debounce and the key rate limit allow it.
 
-        `cause` describes the event, for logs. The events of an informer's first list are `initial`: nothing delays
-        them, and their priority is low.
+        The events of an informer's first list are `initial`: nothing delays them, and their priority is low.
         """
         if self._closed:
             return
         self._observer.added()
         now = self._clock.monotonic()
         state = self._state_of(request)
-        if cause is not None:
-            if state.causes is None:
-                state.causes = [cause]
-            elif len(state.causes) < MAX_CAUSES:
-                state.causes.append(cause)
         if initial:
             self._schedule(state, now, LOW_PRIORITY, now)
         elif self._delays_events:
@@ -204,16 +195,12 @@ class WorkQueue:
         If the block raises, or calls `fail` of the item, the request is handed out again after its backoff. Otherwise
         its failures are forgotten. Entering the block raises `QueueClosed` after `close`.
         """
-        return WorkItem(self._take, self._give_back)
+        return WorkItem(self)
 
     def failures(self, request: Request) -> int:
         """Return how often in a row the work on `request` failed."""
         state = self._states.get(request)
         return state.failures if state is not None else 0
-
-    def state(self, request: Request) -> RequestState | None:
-        """Return what is known about `request`; None if there is nothing to know."""
-        return self._states.get(request)
 
     def forget(self, request: Request) -> None:
         """Forget the failures of a request that is neither waiting nor in progress: its object is deleted."""
@@ -239,11 +226,6 @@ class WorkQueue:
         """How many requests are due and not in progress."""
         self._move_due()
         return sum(state.sequence == sequence for _, sequence, state in self._ready)
-
-    @property
-    def known(self) -> int:
-        """How many requests the queue keeps a state for: they wait, are in progress, have failed, or are paused."""
-        return len(self._states)
 
     def in_progress(self) -> Iterator[float]:
         """Return, for each request that a worker has, for how many seconds the worker has had it."""
@@ -433,32 +415,80 @@ class WorkQueue:
 class WorkItem:
     """One request that a worker takes, from `WorkQueue.take`."""
 
-    __slots__ = ("_failed", "_give_back", "_state", "_take")
+    __slots__ = ("_failed", "_queue", "_state")
 
-    def __init__(
-        self, take: Callable[[], Awaitable[RequestState]], give_back: Callable[[RequestState, bool], None]
-    ) -> None:
-        self._take = take
-        self._give_back = give_back
+    def __init__(self, queue: WorkQueue) -> None:
+        self._queue = queue
         self._state: RequestState | None = None
         self._failed = False
-
-    @property
-    def state(self) -> RequestState:
-        """What is known about the request. Only inside the block."""
-        assert self._state is not None
-        return self._state
 
     def fail(self) -> None:
         """Make the queue hand out the request again after its backoff."""
         self._failed = True
 
     async def __aenter__(self) -> Request:
-        self._state = await self._take()
+        self._state = await self._queue._take()
         return self._state.request
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._state is not None:
-            self._give_back(self._state, self._failed or error is not None)
+            self._queue._give_back(self._state, self._failed or error is not None)
+
+
+class ControllerQueue(WorkQueue):
+    """The queue of a controller: it keeps what the controller knows about its requests, and notifies an observer."""
+
+    def __init__(
+        self,
+        retry: Retry,
+        *,
+        debounce: Seconds = 0.0,
+        key_rate_limit: RateLimit | None = None,
+        clock: Clock | None = None,
+        observer: QueueObserver,
+    ) -> None:
+        super().__init__(
+            backoff=retry.backoff,
+            rate_limit=retry.rate_limit,
+            debounce=debounce,
+            key_rate_limit=key_rate_limit,
+            clock=clock,
+        )
+        self._observer = observer
+
+    def add_caused(self, request: Request, cause: Cause, *, initial: bool = False) -> None:
+        """Add the event `cause`, which is kept for logs until a worker takes the request."""
+        self.add_event(request, initial=initial)
+        state = self._states.get(request)
+        if state is None:  # closed
+            return
+        if state.causes is None:
+            state.causes = [cause]
+        elif len(state.causes) < MAX_CAUSES:
+            state.causes.append(cause)
+
+    def take(self) -> ControllerItem:
+        return ControllerItem(self)
+
+    def state(self, request: Request) -> RequestState | None:
+        """Return what is known about `request`; None if there is nothing to know."""
+        return self._states.get(request)
+
+    @property
+    def known(self) -> int:
+        """How many requests the queue keeps a state for: they wait, are in progress, have failed, or are paused."""
+        return len(self._states)
+
+
+class ControllerItem(WorkItem):
+    """One request that a worker of a controller takes."""
+
+    __slots__ = ()
+
+    @property
+    def state(self) -> RequestState:
+        """What is known about the request. Only inside the block."""
+        assert self._state is not None
+        return self._state

@@ -1,14 +1,12 @@
-"""OpenTelemetry spans from the event to the write. Needs the extra `otel`; loaded when a Manager is given a provider.
+"""OpenTelemetry spans from the event to the write. Needs the extra `otel`; loaded only if a Manager has a provider.
 
     webserver                     from the first event that asked for the reconcile to its end
-    ├── queued                    until a worker took it
+    ├── queued                    until a worker takes it
     └── reconcile                 the reconciler, with its outcome
         └── PATCH deployments     each write, until its answer
 
-Attributes: `kubewright.controller`, `k8s.namespace.name`, `kubewright.object`, `kubewright.attempt` and
-`kubewright.causes`, `kubewright.outcome` of `reconcile`, `http.request.method` and `url.path` of writes. Spans that a
-reconciler makes itself are children of `reconcile`. The API server receives the span that a request belongs to
-(`kubewright.client._transport`).
+`docs/observability.md` lists their attributes. Spans that a reconciler starts are children of `reconcile`. Each request
+carries its span to the API server (`kubewright.client._transport`).
 """
 
 from __future__ import annotations
@@ -49,15 +47,15 @@ class Tracing:
 
     @contextmanager
     def attempt(self, attempt: Attempt) -> Generator[None]:
-        """The spans around one reconcile."""
-        taken = time.time_ns()
-        asked = self._requested_at.pop(attempt.request, taken)
-        root = self._tracer.start_span(self._controller, start_time=asked, attributes=self._attributes(attempt))
-        within = self._trace.set_span_in_context(root)
-        self._tracer.start_span("queued", context=within, start_time=asked).end(taken)
+        """Run one reconcile, the block, within its spans."""
+        taken_at = time.time_ns()
+        requested_at = self._requested_at.pop(attempt.request, taken_at)
+        root = self._tracer.start_span(self._controller, start_time=requested_at, attributes=self._attributes(attempt))
+        parent = self._trace.set_span_in_context(root)
+        self._tracer.start_span("queued", context=parent, start_time=requested_at).end(taken_at)
         try:
             with self._tracer.start_as_current_span(
-                "reconcile", context=within, record_exception=False, set_status_on_exception=False
+                "reconcile", context=parent, record_exception=False, set_status_on_exception=False
             ):
                 yield
         finally:
@@ -73,7 +71,7 @@ class Tracing:
 
     @contextmanager
     def write(self, method: str, resource: str, path: str) -> Generator[None]:
-        """The span of one write of a resource like `deployments` or `pods/eviction`."""
+        """Run one write, the block, within its span. `resource` is for example `deployments` or `pods/eviction`."""
         attributes = {"http.request.method": method, "url.path": path}
         with self._tracer.start_as_current_span(f"{method} {resource}", attributes=attributes):
             yield

@@ -44,7 +44,7 @@ Cause: TypeAlias = tuple[str, str, ObjectKey, int]
 """An event that caused a reconcile: kind, event type, key and resource version of the object; 0 for a delete."""
 
 MAX_CAUSES: Final = 16
-"""The maximum number of causes that are kept for one reconcile. There may be thousands."""
+"""The maximum number of causes to keep for one reconcile, which may have thousands."""
 
 _SHOWN_CAUSES: Final = 4
 
@@ -59,9 +59,9 @@ class Attempt:
         self.number = number
         """1 for the first attempt, plus one for each failure in a row before it."""
         self.causes = causes
-        """The events that caused it. Empty for a retry, a requeue, and a source of the program itself."""
+        """The events that caused it. Empty if a retry, a requeue or a `Source` requested it."""
         self.progressed = False
-        """Whether it created or deleted an object, or wrote one for the first time in a while."""
+        """Whether it created or deleted an object, or wrote one that it had not written recently."""
         self.allows_deletes = False
         """Whether the object's annotation allows any number of deletes."""
         self.is_gone = False

@@ -99,7 +99,7 @@ class Every(Source):
 
 
 Fetch: TypeAlias = Callable[[], Awaitable[Mapping[Request, object]]]
-"""Returns the present values of the external system, by the object that they concern. Values are compared by `==`."""
+"""Returns the current values of the external system, by the object that they concern. Values are compared by `==`."""
 
 
 class Polling(Source):

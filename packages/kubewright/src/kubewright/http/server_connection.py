@@ -135,7 +135,7 @@ class ServerConnection(asyncio.Protocol):
             self.ended.cancel()
 
     def abort(self) -> None:
-        """Close the connection at once, and cancel its handler."""
+        """Close the connection immediately, and cancel its handler."""
         self._transport.abort()
 
     # From the parser to the task.
@@ -175,7 +175,7 @@ class ServerConnection(asyncio.Protocol):
                 await self._answer(entry)
                 if self._parser.held is not None and not self._finishing:
                     self._resume()
-        except Exception:  # noqa: BLE001 - nobody awaits this task, and its client must not wait indefinitely
+        except Exception:  # noqa: BLE001 - nothing awaits this task, and its client must not wait indefinitely
             _log.exception("Connection failed", peer=self._peer.address)
             self._transport.abort()
         finally:
@@ -268,7 +268,7 @@ class ServerConnection(asyncio.Protocol):
 
     @property
     def _is_last(self) -> bool:
-        """Whether the connection closes after the present answer."""
+        """Whether the connection closes after the current answer."""
         return not self._queue and (self._finishing or (self._parser.last and not self._parser.partial))
 
     def _head(self, response: Response, own: str, framing: str) -> bytes:

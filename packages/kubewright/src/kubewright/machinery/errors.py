@@ -25,9 +25,8 @@ k8s.io/apimachinery/pkg/api/errors and the API conventions (metav1.Status).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import FunctionType
 from typing import Any, ClassVar, Final
 
 from kubewright.machinery.fields import FieldError
@@ -346,22 +345,3 @@ def from_status(status: Status) -> APIError:
     """Return the error for a Status, by its reason, or by its code if the reason is unknown."""
     chosen = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code) or APIError
     return chosen(status=status)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion for an unknown name: the most similar known name, or all known names."""
-    from difflib import get_close_matches  # loaded only if a message needs it
-
-    names = list(known)
-    spelled = {each.replace("_", "").lower(): each for each in names}
-    nearest = spelled.get(name.replace("_", "").lower()) or next(iter(get_close_matches(name, names, n=1)), "")
-    return f"; did you mean {nearest!r}?" if nearest else f"; known are {', '.join(names)}" if names else ""
-
-
-def shown(value: object) -> str:
-    """Return a wrong argument as messages show it: `'Secret'`, `the class Secret`, `the function reconcile`, `a Secret`."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    if isinstance(value, FunctionType):
-        return f"the function {value.__name__}"
-    return repr(value) if isinstance(value, (str, bool, int, float)) else f"a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Faults of one field of an object, with the API server's messages.
+"""Errors about one field of an object, with the API server's messages.
 
 Follows k8s.io/apimachinery/pkg/util/validation/field.
 """
@@ -47,14 +47,14 @@ class FieldError:
         """The message without the field, as in a Status cause: `Invalid value: 3: must be ...`."""
         text = _TITLES.get(self.reason, self.reason)
         if self.reason not in _WITHOUT_VALUE and self.value is not OMITTED:
-            text += f": {_shown(self.value)}"
+            text += f": {_value_text(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if isinstance(value, (dict, list)):  # Go's encoder is wary of HTML
         text = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

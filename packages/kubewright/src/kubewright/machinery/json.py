@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, TypeGuard
 import msgspec
 
 JSONObject: TypeAlias = dict[str, Any]
-"""A JSON object; its schema defines the shape, not Python."""
+"""A JSON object. A schema describes its fields, not a Python type."""
 
 JSONArray: TypeAlias = list[Any]
 """A JSON array of anything."""
@@ -16,7 +16,7 @@ JSONArray: TypeAlias = list[Any]
 _encode_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 read_object: Final = msgspec.json.Decoder(JSONObject).decode
-"""Decodes a JSON object from bytes. Raises msgspec.DecodeError. Shared, because creating a decoder is expensive."""
+"""Decode a JSON object from bytes. Raises msgspec.DecodeError. Shared, because creating a decoder is expensive."""
 
 
 def is_object(value: object) -> TypeGuard[JSONObject]:
@@ -33,15 +33,15 @@ def equal(left: object, right: object) -> bool:
     """Return whether two decoded values are equal. Python's `==` treats `true` as 1; this does not."""
     if left.__class__ is str:
         return left == right
-    return left == right and _alike(left, right)
+    return left == right and _same_booleans(left, right)
 
 
-def _alike(left: object, right: object) -> bool:
+def _same_booleans(left: object, right: object) -> bool:
     """Return whether two values that are equal by `==` have `true` and `false` in the same places."""
     if is_object(left) and is_object(right):
-        return all(value.__class__ is str or _alike(value, right[key]) for key, value in left.items())
+        return all(value.__class__ is str or _same_booleans(value, right[key]) for key, value in left.items())
     if is_array(left) and is_array(right):
-        return all(map(_alike, left, right))
+        return all(map(_same_booleans, left, right))
     return (left.__class__ is bool) == (right.__class__ is bool)
 
 

@@ -31,7 +31,7 @@ _GENERATED_BASE_LENGTH: Final = 63 - _SUFFIX_LENGTH
 
 
 def dns1123_label(value: str) -> list[str]:
-    """Faults of a DNS label (RFC 1123): names of Namespaces, Services' endpoints, containers, volumes."""
+    """Return what is wrong with a DNS label (RFC 1123): the name of a Namespace, a container, a volume."""
     faults = _longer_than(63, value)
     if not _LABEL_RE.fullmatch(value):
         if _SUBDOMAIN_RE.fullmatch(value):
@@ -46,7 +46,7 @@ def dns1123_label(value: str) -> list[str]:
 
 
 def dns1123_subdomain(value: str) -> list[str]:
-    """Faults of a DNS subdomain (RFC 1123): the names of most objects."""
+    """Return what is wrong with a DNS subdomain (RFC 1123): the name of most objects."""
     faults = _longer_than(253, value)
     if not _SUBDOMAIN_RE.fullmatch(value):
         text = (
@@ -58,7 +58,7 @@ def dns1123_subdomain(value: str) -> list[str]:
 
 
 def wildcard_dns1123_subdomain(value: str) -> list[str]:
-    """Faults of a DNS subdomain of which the first label is `*`: the hosts of an Ingress."""
+    """Return what is wrong with a DNS subdomain whose first label is `*`: a host of an Ingress."""
     faults = _longer_than(253, value)
     if not value.startswith("*.") or not _SUBDOMAIN_RE.fullmatch(value[2:]):
         text = (
@@ -70,7 +70,7 @@ def wildcard_dns1123_subdomain(value: str) -> list[str]:
 
 
 def dns1035_label(value: str) -> list[str]:
-    """Faults of a DNS label (RFC 1035), which starts with a letter: names of Services."""
+    """Return what is wrong with a DNS label (RFC 1035), which starts with a letter: the name of a Service."""
     faults = _longer_than(63, value)
     if not _DNS1035_RE.fullmatch(value):
         text = (
@@ -82,14 +82,17 @@ def dns1035_label(value: str) -> list[str]:
 
 
 def path_segment(value: str) -> list[str]:
-    """Faults of a name that only must fit into a URL: names of RBAC objects."""
+    """Return what is wrong with a name that only has to fit into a URL: the name of an RBAC object."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return [f"may not contain '{each}'" for each in ("/", "%") if each in value]
 
 
 def qualified_name(value: str) -> list[str]:
-    """Faults of a qualified name, `[prefix/]name`: label and annotation keys, finalizers, conditions, resources."""
+    """Return what is wrong with a qualified name, `[prefix/]name`.
+
+    Keys of labels and annotations, finalizers, types of conditions and names of resources are qualified names.
+    """
     prefix, slash, name = value.rpartition("/")
     text = (
         "must consist of alphanumeric characters, '-', '_' or '.', "
@@ -108,7 +111,7 @@ def qualified_name(value: str) -> list[str]:
 
 
 def label_value(value: str) -> list[str]:
-    """Faults of a label's value; the empty string is valid."""
+    """Return what is wrong with a label's value; the empty string is valid."""
     faults = _longer_than(63, value)
     if not _VALUE_RE.fullmatch(value):
         text = (
@@ -120,7 +123,7 @@ def label_value(value: str) -> list[str]:
 
 
 def config_key(value: str) -> list[str]:
-    """Faults of a key in a ConfigMap's or Secret's data."""
+    """Return what is wrong with a key in a ConfigMap's or Secret's data."""
     faults = _longer_than(253, value)
     if not _CONFIG_KEY_RE.fullmatch(value):
         text = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
@@ -129,7 +132,7 @@ def config_key(value: str) -> list[str]:
 
 
 def environment_name(value: str) -> list[str]:
-    """Faults of an environment variable's name in a container."""
+    """Return what is wrong with an environment variable's name in a container."""
     if not value:
         return ["environment variable name must be non-empty"]
     if not all(" " <= each <= "~" and each != "=" for each in value):
@@ -138,7 +141,7 @@ def environment_name(value: str) -> list[str]:
 
 
 def port_name(value: str) -> list[str]:
-    """Faults of a port's name (RFC 6335, lower case only)."""
+    """Return what is wrong with a port's name (RFC 6335, lower case only)."""
     faults = _longer_than(15, value)
     if not _PORT_NAME_RE.fullmatch(value):
         faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -152,7 +155,7 @@ def port_name(value: str) -> list[str]:
 
 
 def port_number(value: int) -> list[str]:
-    """Faults of a port number."""
+    """Return what is wrong with a port number."""
     return [] if 1 <= value <= 65535 else ["must be between 1 and 65535, inclusive"]
 
 

@@ -139,7 +139,7 @@ def _decimal_suffix(suffix: str) -> tuple[Format, int]:
 
 
 def _scaled(mantissa: int, exponent: int) -> int:
-    """`mantissa` times ten to the `exponent`, rounded away from zero, so that a small request does not become zero."""
+    """Return `mantissa` times ten to the `exponent`, rounded away from zero: a small request must not become zero."""
     if exponent >= 0:
         return mantissa * int(10**exponent)
     return _divide_up(mantissa, int(10**-exponent))

@@ -1,5 +1,6 @@
-"""Runs controllers as one process: life cycle, leader election, health, metrics, Events."""
+"""Runs controllers as one process: lifecycle, leader election, health, metrics, Events."""
 
+from kubewright._runtime.log import get_logger
 from kubewright.manager._certificates import Certificate, SelfSigned
 from kubewright.manager._events import EventWriter
 from kubewright.manager._leader import LeaderElection
@@ -17,4 +18,5 @@ __all__ = [
     "Runnable",
     "SelfSigned",
     "configure_logs",
+    "get_logger",
 ]

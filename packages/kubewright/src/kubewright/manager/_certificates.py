@@ -54,7 +54,7 @@ def server_context(certificate: Certificate | None, on_read: Callable[[], None])
 
 
 class _Files:
-    """The TLS context for the present content of the files."""
+    """The TLS context for the current content of the files."""
 
     def __init__(self, certificate: Certificate, on_read: Callable[[], None]) -> None:
         self._certificate = certificate

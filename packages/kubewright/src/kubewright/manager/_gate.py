@@ -5,7 +5,7 @@ Guarantees
     If the API server cannot be asked, the answer is 500.
     Only the digest of a token is kept.
 Not guaranteed
-    That a revoked permission has an effect at once: answers are cached, for up to `GRANTED_FOR` seconds.
+    That a revoked permission has an effect immediately: answers are cached, for up to `GRANTED_FOR` seconds.
 
 The manager needs `METRICS_AUTH_RULES`, and a scraper needs `METRICS_READER_RULES`. Follows controller-runtime's
 pkg/metrics/filters; source:

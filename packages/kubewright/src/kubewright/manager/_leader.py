@@ -10,8 +10,8 @@ Guarantees
     A graceful stop releases the Lease after the workers have stopped, so that the next leader does not wait.
 Not guaranteed
     That a write sent just before the end does not arrive later: no client can call a request back.
-    That a suspended machine notices at once. On some systems its monotonic clock stands still meanwhile, so a write may
-    pass until the next renewal fails.
+    That a process notices immediately that its machine was suspended. On some systems the monotonic clock stands still
+    during that time, so a write may pass until the next renewal fails.
 
 Follows client-go's tools/leaderelection; the fence is ours.
 """
@@ -68,7 +68,7 @@ class LeaderElection:
     retry_period: Seconds = 2.0
     """Time between renewals, and between attempts of the others."""
     release_on_stop: bool = True
-    """A graceful stop releases the Lease, so that another process can lead at once."""
+    """A graceful stop releases the Lease, so that another process can lead immediately."""
 
     def __post_init__(self) -> None:
         lease, deadline, retry = map(seconds, (self.lease_duration, self.renew_deadline, self.retry_period))
@@ -143,7 +143,7 @@ class LeaderElector:
         self._log.info("Leadership acquired", transitions=self.lease.spec.lease_transitions)
 
     async def hold(self) -> None:
-        """Renew the Lease as long as that succeeds. Raises LeadershipLost: the workers must stop at once."""
+        """Renew the Lease as long as that succeeds. Raises LeadershipLost: the workers must stop immediately."""
         reason = ""
         while not reason:
             reason = await self._renew()
@@ -165,7 +165,7 @@ class LeaderElector:
             await self._punctually(self._try(limit), limit)
         holder = self._seen.holder_identity if self._seen is not None else self.holder
         if holder != self.holder:
-            return f"taken by {holder or 'nobody, since its holder was removed'}{self._why_late()}"
+            return f"{f'taken by {holder}' if holder else 'its holder was removed'}{self._why_late()}"
         return "" if left > 0 else f"not renewed within {self._deadline:g} s{self._why_late()}"
 
     def _why_late(self) -> str:

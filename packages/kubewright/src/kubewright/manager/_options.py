@@ -16,7 +16,8 @@ from kubewright.client._config import Config
 from kubewright.client._transport import Transport
 from kubewright.controllers._controller import Controller
 from kubewright.controllers._fuse import DeleteFuse
-from kubewright.machinery.errors import ConfigError, shown
+from kubewright.machinery._suggestions import shown
+from kubewright.machinery.errors import ConfigError
 from kubewright.manager._certificates import Certificate, SelfSigned
 from kubewright.manager._leader import LeaderElection
 from kubewright.models import Object

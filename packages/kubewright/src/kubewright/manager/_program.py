@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from kubewright._runtime.log import get_logger
 from kubewright._runtime.signals import on_each_stop_signal
@@ -166,14 +166,23 @@ def _parser(manager: Manager, own: argparse.ArgumentParser | None) -> argparse.A
     return whole
 
 
+class _Incomplete(argparse.ArgumentParser):
+    """Parser that raises an error of no argument if required flags are missing, after it has set the defaults."""
+
+    def error(self, message: str) -> NoReturn:
+        raise argparse.ArgumentError(None, message)
+
+
 def add_defaults(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> None:
-    """Set the flags of `parser` that `flags` lacks to their defaults. A required flag without a default is None."""
-    lenient = copy.deepcopy(parser)
-    for action in lenient._actions:  # argparse has no public list of them
-        action.required = False
-    for group in lenient._mutually_exclusive_groups:
-        group.required = False
-    lenient.parse_args([], flags)
+    """Set the flags of `parser` that `flags` lacks to their defaults. A required flag without a default is None.
+
+    Raises ConfigError for a default that the type of its flag does not accept.
+    """
+    try:
+        _Incomplete(parents=[parser], add_help=False, exit_on_error=False).parse_args([], flags)
+    except argparse.ArgumentError as error:
+        if error.argument_name is not None:
+            raise ConfigError(f"Manager(parser=...): {error}") from error
 
 
 def _add_standard_flags(parser: _Flags, options: ManagerOptions) -> None:

@@ -22,7 +22,8 @@ from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, cast, get_arg
 
 import msgspec
 
-from kubewright.machinery.errors import ModelError, did_you_mean
+from kubewright.machinery._suggestions import did_you_mean
+from kubewright.machinery.errors import ModelError
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.names import dns1035_label, dns1123_subdomain

@@ -224,7 +224,7 @@ class DeleteOptions(Struct):
     """Options of a delete."""
 
     grace_period_seconds: int | None = None
-    """Of a Pod; 0 deletes it at once."""
+    """Of a Pod; 0 deletes it immediately."""
     preconditions: Preconditions | None = None
     propagation_policy: Literal["Orphan", "Background", "Foreground"] | None = None
     """How objects that it owns are deleted: `Background`, `Foreground`, `Orphan`."""

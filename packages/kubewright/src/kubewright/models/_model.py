@@ -20,7 +20,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from kubewright.machinery.errors import ModelError, did_you_mean
+from kubewright.machinery._suggestions import did_you_mean
+from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright.markers import Marker
 from kubewright.models._annotations import annotations_of, evaluated, is_class_variable

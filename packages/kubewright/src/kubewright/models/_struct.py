@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform, g
 
 import msgspec
 
-from kubewright.machinery.errors import did_you_mean
+from kubewright.machinery._suggestions import did_you_mean
 from kubewright.models._apiresource import APIResource
 
 T = TypeVar("T")

@@ -19,7 +19,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, g
 import msgspec
 
 from kubewright import markers as m
-from kubewright.machinery.errors import ModelError, did_you_mean
+from kubewright.machinery._suggestions import did_you_mean
+from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
 from kubewright.markers import Marker
 from kubewright.models._annotations import class_doc

@@ -46,7 +46,7 @@ def from_dict(cls: type[T], document: JSONObject) -> T:
     try:
         return _decoder(cls).decode(msgspec.json.encode(tolerance.normalized(document, cls)))
     except msgspec.ValidationError as fault:
-        raise DecodeError(f"{_name(cls, document)}: {_explained(str(fault))}") from fault
+        raise DecodeError(f"{_name(cls, document)}: {_error_text(str(fault))}") from fault
 
 
 def encode(obj: Object) -> bytes:
@@ -112,7 +112,7 @@ with the same parts would use incomplete information, and crash the process."""
 _FAULT: Final = re.compile(r"(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
 
 
-def _explained(fault: str) -> str:
+def _error_text(fault: str) -> str:
     """Rewrite a message of msgspec to start with the field: `spec.replicas: expected int, got str`."""
     found = _FAULT.fullmatch(fault)
     if found is None:

@@ -8,7 +8,6 @@ failure                  an answer that rejects a request, for `Faults.answer`
 VirtualClock             a clock that a test moves
 Clock, SystemClock       for clocks of your own: a subclass of SystemClock can be ahead of time
 VirtualTimeLoop          an event loop whose time jumps, for tests without sockets
-running                  the same as `async with manager:`
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from kubewright.testing._faults import Faults as Faults
     from kubewright.testing._faults import failure as failure
     from kubewright.testing._faults import killed_after_each_write as killed_after_each_write
-    from kubewright.testing._operator import running as running
     from kubewright.testing._time import VirtualClock as VirtualClock
     from kubewright.testing._time import VirtualTimeLoop as VirtualTimeLoop
     from kubewright.testing._waiting import eventually as eventually
@@ -40,7 +38,6 @@ _HOMES: Final = {
     "failure": "._faults",
     "gone": "._waiting",
     "killed_after_each_write": "._faults",
-    "running": "._operator",
 }
 """Imported on demand, because pytest loads this package in every run."""
 
@@ -55,7 +52,6 @@ __all__ = [
     "failure",
     "gone",
     "killed_after_each_write",
-    "running",
 ]
 
 

@@ -107,7 +107,7 @@ class Cluster:
 
     @asynccontextmanager
     async def images(self, images: Mapping[str, Image]) -> AsyncGenerator[None]:
-        """Run new Pods with `images` as processes of this machine while the block runs: `STAND_INS`, or your own.
+        """Run new Pods with `images` as processes on this machine while the block runs: `STAND_INS`, or your own.
 
         Works on an embedded control plane and on a `RealControlPlane`, which a `ProcessNode` then joins for all new
         Pods. Raises ConfigError for any other cluster.

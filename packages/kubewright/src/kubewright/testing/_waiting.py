@@ -40,7 +40,7 @@ async def eventually(function: Callable[[], R], /, *, within: Seconds | None = N
 async def eventually(function: Callable[..., object], /, *args: Any, **kwargs: Any) -> object:
     """Call `function` until it raises neither NotFound nor AssertionError, and return its result.
 
-    Raises the error of the last call after `within`, in seconds or as a timedelta. Any other error ends it at once.
+    Raises the error of the last call after `within`, in seconds or as a timedelta. Any other error ends it immediately.
     Default: the ini option `kubewright_eventually_within` of pytest, or 120 s.
 
         service = await eventually(cluster.client.get, Service, "web-service", namespace="d", within=10)

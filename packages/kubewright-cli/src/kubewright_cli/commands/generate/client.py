@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 
 import click
 
+from kubewright.machinery._suggestions import nearest
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import custom_resource_definitions
@@ -66,8 +66,8 @@ def _chosen(crds: list[JSONObject], kinds: Iterable[str]) -> list[JSONObject]:
     known = {crd["spec"]["names"]["kind"] for crd in crds}
     for kind in kinds:
         if kind not in known:
-            nearest = get_close_matches(kind, known, n=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"the kinds are {', '.join(sorted(known))}"
+            similar = nearest(kind, known)
+            hint = f"did you mean {similar}?" if similar else f"the kinds are {', '.join(sorted(known))}"
             raise click.BadParameter(f"there is no kind {kind}; {hint}", param_hint="--kinds")
     return [crd for crd in crds if not kinds or crd["spec"]["names"]["kind"] in kinds]
 

@@ -25,7 +25,7 @@ _EXTENSIONS = (".yaml", ".yml", ".json")
 
 
 def crd_sources(function: F) -> F:
-    """`SOURCES`, `--from-cluster`, `--kubeconfig` and `--context`: the arguments of `given`."""
+    """Add `SOURCES`, `--from-cluster`, `--kubeconfig` and `--context`: the arguments of `given`."""
     sources = click.argument("sources", nargs=-1, type=click.Path(exists=True, path_type=Path))
     names = click.option(
         "--from-cluster", "names", metavar="NAME", multiple=True, help="Name of a CRD in the cluster. May be repeated."

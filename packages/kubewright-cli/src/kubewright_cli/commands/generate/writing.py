@@ -22,12 +22,12 @@ def check_options(function: F) -> F:
 
 
 def options(function: F) -> F:
-    """`--check`, `--verbose` and `--output text|json`: the options of `write`."""
+    """Add `--check`, `--verbose` and `--output text|json`: the options of `write`."""
     return check_options(console.output_option(function))
 
 
 def folder_option(function: F) -> F:
-    """`--output FOLDER`."""
+    """Add `--output FOLDER`."""
     kind = click.Path(file_okay=False, path_type=Path)
     return click.option("--output", "-o", "folder", type=kind, required=True, help="Folder to write.")(function)
 

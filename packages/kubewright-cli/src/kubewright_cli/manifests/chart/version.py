@@ -19,7 +19,7 @@ _VERSION: Final = re.compile(
 
 
 def semantic(version: str) -> str:
-    """`1.2rc1` -> `1.2.0-rc.1`. Keeps the order of versions. Raises ConfigError for an invalid version."""
+    """Return `1.2.0-rc.1` for `1.2rc1`. Keeps the order of versions. Raises ConfigError for an invalid version."""
     found = _VERSION.fullmatch(version.strip())
     if found is None:
         raise ConfigError(f'project.version: "{version}" is not a version, like "1.0.0"')

@@ -90,9 +90,7 @@ def _faults(item: JSONObject, resources: JSONObject) -> list[str]:
 
 
 def _bound(word: str, kind: str, name: str, bound: Any, first: Amounts, second: Amounts) -> list[str]:
-    """A minimum requires a request and also applies to the limit. A maximum requires a limit and also applies to the
-    request.
-    """
+    """Check a minimum, which requires a request, or a maximum, which requires a limit. Each applies to both amounts."""
     nouns = ("request", "limit") if word == "minimum" else ("limit", "request")
     enforced = Quantity.of(bound)
     text = f"{word} {name} usage per {kind} is {enforced}"

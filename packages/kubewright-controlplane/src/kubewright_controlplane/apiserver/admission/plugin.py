@@ -17,7 +17,7 @@ class AdmissionPlugin(Protocol):
 
     `admit` may change `attributes.object`; `validate` sees the final object. Either rejects the write by raising an
     APIError, usually Forbidden. Every write of every resource passes through, also writes of subresources: a plugin
-    checks `attributes` first and returns at once if the write does not concern it.
+    checks `attributes` first and returns immediately if the write does not concern it.
     """
 
     name: str

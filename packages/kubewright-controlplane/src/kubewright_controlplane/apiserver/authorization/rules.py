@@ -37,9 +37,7 @@ class Rule:
         )
 
     def matches_resource(self, verb: str, group: str, resource: str, subresource: str) -> bool:
-        """Return whether the rule allows this verb on this resource. Its `names` may still restrict it to some
-        objects.
-        """
+        """Return whether the rule allows this verb on this resource; `names` may restrict it to some objects."""
         if verb not in self.verbs and ALL not in self.verbs:
             return False
         if group not in self.groups and ALL not in self.groups:

@@ -90,7 +90,7 @@ class PathEndpoints:
 
 
 def _health(name: str, check: str, query: Query) -> Response:
-    """A server that answers is healthy: it listens only when it is ready."""
+    """Report the server as healthy: it listens only when it is ready."""
     if check:
         return answers.text(200, "ok") if check in _CHECKS else answers.page_not_found()
     if not query.flag("verbose"):

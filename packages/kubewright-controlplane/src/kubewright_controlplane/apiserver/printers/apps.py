@@ -17,6 +17,7 @@ from kubewright_controlplane.apiserver.printers.cells import (
     labels,
     name,
     number,
+    replicas,
     selector,
     text,
 )
@@ -44,9 +45,7 @@ def _deployment(obj: JSONObject, now: datetime) -> list[object]:
 def _replica_set(obj: JSONObject, now: datetime) -> list[object]:
     return [
         name(obj),
-        number(obj, "spec", "replicas"),
-        number(obj, "status", "replicas"),
-        number(obj, "status", "readyReplicas"),
+        *replicas(obj),
         age_of(obj, now),
         *containers(obj, *_POD),
         selector(at(obj, "spec", "selector")),

@@ -30,6 +30,15 @@ def number(obj: JSONObject, *path: str) -> int:
     return found
 
 
+def replicas(obj: JSONObject) -> list[int]:
+    """DESIRED, CURRENT and READY of a ReplicaSet or ReplicationController."""
+    return [
+        number(obj, "spec", "replicas"),
+        number(obj, "status", "replicas"),
+        number(obj, "status", "readyReplicas"),
+    ]
+
+
 def text(obj: JSONObject, *path: str, default: str = "") -> str:
     """Return the text at a path; `default` if there is none."""
     return str(at(obj, *path) or default)

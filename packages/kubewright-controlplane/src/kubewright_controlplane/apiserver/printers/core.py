@@ -22,6 +22,7 @@ from kubewright_controlplane.apiserver.printers.cells import (
     name,
     name_and_age,
     number,
+    replicas,
     text,
 )
 from kubewright_controlplane.apiserver.printers.pods import pod
@@ -152,9 +153,7 @@ def _event(obj: JSONObject, now: datetime) -> list[object]:
 def _replication_controller(obj: JSONObject, now: datetime) -> list[object]:
     return [
         name(obj),
-        number(obj, "spec", "replicas"),
-        number(obj, "status", "replicas"),
-        number(obj, "status", "readyReplicas"),
+        *replicas(obj),
         age_of(obj, now),
         *containers(obj, "spec", "template", "spec"),
         labels(at(obj, "spec", "selector")),

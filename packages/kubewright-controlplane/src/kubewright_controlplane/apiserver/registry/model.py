@@ -173,11 +173,11 @@ class Strategy:
     allow_unconditional_update: bool = True
     """PUT without a resourceVersion overwrites. Custom resources and some built-in kinds reject it."""
     delete_answers_object: bool = False
-    """DELETE that removes the object at once answers with the object, not with a Status."""
+    """DELETE that removes the object immediately answers with the object, not with a Status."""
     has_generation: bool = True
     """metadata.generation rises when anything outside metadata and status changes. False: it has none."""
     default_grace_seconds: int | None = None
-    """Grace period of a delete that does not specify one. None: the kind is always deleted at once."""
+    """Grace period of a delete that does not specify one. None: the kind is always deleted immediately."""
     deprecation_warning: str = ""
     """Sent with every answer of a deprecated kind."""
     records_grace: bool = True

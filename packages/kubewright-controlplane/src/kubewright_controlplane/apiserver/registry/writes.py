@@ -63,7 +63,7 @@ class WriteResult:
     created: bool = False
     """The write created the object."""
     removed: bool = False
-    """The write removed the object, at once or by removing the last finalizer."""
+    """The write removed the object, immediately or by removing the last finalizer."""
 
     @property
     def data(self) -> bytes:

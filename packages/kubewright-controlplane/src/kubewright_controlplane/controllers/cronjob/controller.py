@@ -19,7 +19,6 @@ from kubewright.client._endpoint import reference_to
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery import cron, time
 from kubewright.machinery.errors import AlreadyExists
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _PADDING: Final = timedelta(milliseconds=100)
@@ -31,7 +30,6 @@ class CronJobReconciler:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[CronJob]) -> Result | None:
         cron_job, now = ctx.object, self._clock.now()
         jobs = list(await ctx.list(Job, owned=True))
@@ -137,5 +135,5 @@ def _name(cron_job: CronJob, due: datetime) -> str:
 
 def cronjob_controller(clock: Clock) -> Controller[CronJob]:
     """Return the controller `cronjob-controller`."""
-    declare = controller(CronJob, name="cronjob-controller", owns=[Job], workers=2)
+    declare = controller(CronJob, name="cronjob-controller", owns=[Job], namespace_ending="stop", workers=2)
     return declare(CronJobReconciler(clock))

@@ -12,7 +12,6 @@ from kubewright.cache._lister import Lister
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.daemonset import placing
@@ -29,7 +28,6 @@ class DaemonSetReconciler:
         self._history = History(live)
         self._clock = clock
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[DaemonSet]) -> Result | None:
         daemon_set = ctx.object
         revisions = await self._history.of(ctx, _snapshot(daemon_set))
@@ -103,6 +101,7 @@ def daemonset_controller(live: Client, clock: Clock) -> Controller[DaemonSet]:
         owns=[Pod, ControllerRevision],
         watches=[orphans(Pod), Watch.mapped(Node, _every_set)],
         indexers={SELECTOR: by_selector},
+        namespace_ending="stop",
         workers=2,
     )
     return declare(DaemonSetReconciler(live, clock))

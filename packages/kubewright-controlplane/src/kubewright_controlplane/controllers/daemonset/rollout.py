@@ -41,7 +41,7 @@ class Plan:
         """The nodes that should have a Pod."""
 
     def next(self, by_node: Mapping[str, Sequence[Pod]]) -> Step:
-        """`by_node` has the existing Pods, by the node that they run on or are created for."""
+        """Return the next step. `by_node` has the existing Pods, by the node that they run on or are created for."""
         step = self._manage(by_node)
         if step.create or step.delete:
             return step

@@ -18,7 +18,6 @@ from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import AlreadyExists, APIError
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace, is_ending
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.deployment import replicasets, rollout
@@ -34,7 +33,6 @@ class DeploymentReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[Deployment]) -> Result | None:
         deployment = ctx.object
         sets = await self._claims.of(ctx, ReplicaSet, deployment.spec.selector)
@@ -98,7 +96,7 @@ class DeploymentReconciler:
             await ctx.update_status(deployment.status)
 
     async def _report_failed_creation(self, ctx: Context[Deployment], desired: ReplicaSet, error: APIError) -> None:
-        if is_ending(error):
+        if error.namespace_is_ending:
             return
         message = f'Failed to create new replica set "{desired.metadata.name}": {error}'
         await ctx.update_status(creation_failed(ctx.object, message, self._clock.now()))
@@ -168,6 +166,7 @@ def deployment_controller(live: Client, clock: Clock) -> Controller[Deployment]:
         owns=[ReplicaSet],
         watches=[orphans(ReplicaSet)],
         indexers={SELECTOR: by_selector},
+        namespace_ending="stop",
         workers=5,
     )
     return declare(DeploymentReconciler(live, clock))

@@ -15,7 +15,6 @@ from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, DeletedContext, Result, controller
 from kubewright.machinery.errors import NotFound
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR, by_selector, matching
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.job import progress, tally
@@ -33,7 +32,6 @@ class JobReconciler:
         self._claims = Claims(live)
         self._clock = clock
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[Job] | DeletedContext[Job]) -> Result | None:
         job = None if isinstance(ctx, DeletedContext) else ctx.object
         if job is not None and job.spec.managed_by not in (None, NAME):
@@ -138,6 +136,7 @@ def job_controller(live: Client, clock: Clock) -> Controller[Job]:
         watches=[orphans(Pod)],
         indexers={SELECTOR: by_selector},
         reconcile_deleted=True,
+        namespace_ending="stop",
         workers=5,
     )
     return declare(JobReconciler(live, clock))

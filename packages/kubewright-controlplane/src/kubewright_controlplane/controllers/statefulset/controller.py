@@ -15,7 +15,6 @@ from kubewright.apis.core.v1 import PersistentVolumeClaim, Pod
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.history import REVISION_HASH, History, Revisions, Snapshot, template_of
@@ -32,7 +31,6 @@ class StatefulSetReconciler:
         self._history = History(live)
         self._clock = clock
 
-    @ignore_ending_namespace
     async def reconcile(self, ctx: Context[StatefulSet]) -> Result | None:
         stateful_set = ctx.object
         past = await self._history.of(ctx, _snapshot(stateful_set))
@@ -141,6 +139,7 @@ def statefulset_controller(live: Client, clock: Clock) -> Controller[StatefulSet
         cached=[PersistentVolumeClaim],
         writes=[PersistentVolumeClaim],
         indexers={SELECTOR: by_selector},
+        namespace_ending="stop",
         workers=5,
     )
     return declare(StatefulSetReconciler(live, clock))

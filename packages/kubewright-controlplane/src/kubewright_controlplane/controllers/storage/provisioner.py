@@ -1,7 +1,7 @@
 """A provisioner of volumes that store nothing, in place of a CSI driver.
 
 It serves every StorageClass whose `provisioner` is `NAME`. The class `standard` is created at the start, as the default
-for claims without a class. A claim that is expanded gets its size at once, if its class allows it.
+for claims without a class. A claim that is expanded gets its size immediately, if its class allows it.
 
 Follows https://kubernetes.io/docs/concepts/storage/dynamic-provisioning/ and kubernetes-csi's external-provisioner.
 """
@@ -28,14 +28,12 @@ from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.common.namespaces import ignore_ending_namespace
 from kubewright_controlplane.controllers.storage import binding
 
 NAME: Final = "simulation.kubewright.dev"
 DEFAULT_CLASS: Final = "standard"
 
 
-@ignore_ending_namespace
 async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
     claim = ctx.object
     storage_class = await ctx.get_or_none(StorageClass, claim.spec.storage_class_name or "none")
@@ -112,5 +110,6 @@ def provisioner() -> Controller[PersistentVolumeClaim]:
         watches=[Watch.mapped(PersistentVolume, _of_volume)],
         cached=[StorageClass],
         writes=[PersistentVolume],
+        namespace_ending="stop",
     )
     return declare(reconcile)

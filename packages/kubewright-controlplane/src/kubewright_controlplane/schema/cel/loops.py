@@ -123,7 +123,7 @@ def ordered(iterations: Turns, place: int, body: Code) -> Code:
 
 
 def transformed_map(iterations: Turns, place: int, body: Code, result: Code | None) -> Code:
-    """Like `mapped`, but keeps the keys."""
+    """Transform like `mapped`, but keep the keys."""
 
     def code(frame: Frame) -> dict[Any, Any]:
         out: dict[Any, Any] = {}
@@ -138,7 +138,7 @@ def transformed_map(iterations: Turns, place: int, body: Code, result: Code | No
 
 
 def transformed_entries(iterations: Turns, body: Code, result: Code | None) -> Code:
-    """Like `mapped`, but each iteration returns entries to merge into one map."""
+    """Transform like `mapped`, but merge the entries that each iteration returns into one map."""
 
     def code(frame: Frame) -> dict[Any, Any]:
         out: dict[Any, Any] = {}

@@ -94,7 +94,7 @@ def assignable(wanted: Type, given: Type) -> bool:
 
 
 def unify(wanted: Type, given: Type, bound: dict[str, Type]) -> bool:
-    """The same if `wanted` may have type variables. Their values are collected in `bound`."""
+    """Return whether `given` is assignable to `wanted`, and collect the values of its type variables in `bound`."""
     if wanted.is_variable:
         return _bind(wanted.name, given, bound)
     if DYN in (wanted, given) or ERROR in (wanted, given):

@@ -27,13 +27,13 @@ def _faults(value: Any, node: Node) -> list[str]:
         return _NOTHING
     match node.type:
         case "object":
-            return _of_fields(value, node) if value.__class__ is dict else [f": expected map, got {_shown(value)}"]
+            return _of_fields(value, node) if value.__class__ is dict else [f": expected map, got {_value_text(value)}"]
         case "array":
-            return _of_items(value, node) if value.__class__ is list else [f": expected list, got {_shown(value)}"]
+            return _of_items(value, node) if value.__class__ is list else [f": expected list, got {_value_text(value)}"]
         case "string" if value.__class__ is not str:
             return [f": expected string, got &value.valueUnstructured{{Value:{_go(value)}}}"]
         case "boolean" if value.__class__ is not bool:
-            return [f": expected boolean, got {_shown(value)}"]
+            return [f": expected boolean, got {_value_text(value)}"]
         case "integer" | "number" if value.__class__ is not int and value.__class__ is not float:
             return [f": expected numeric (int or float), got {_kind(value)}"]
         case _:
@@ -81,7 +81,7 @@ def _fallback(node: Node, key: str) -> Any:
     return "" if value is NO_DEFAULT else value
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return f"&{{{_go(value)}}}"
 
 

@@ -1,9 +1,10 @@
 """Sets of fields, as in `managedFields`.
 
-A set is a tree, with the same form in memory as in FieldsV1. Each key is one element of a path (`f:spec`,
-`k:{"name":"web"}`, `v:"x"`, and `.` for the place itself). An empty tree below a key means that the field is in the
-set and nothing below it is. So decoding and encoding `managedFields` costs nothing, and set operations walk two trees
-side by side. Trees do not change once they belong to a set, and operations share parts of them.
+A set is a tree with the form of FieldsV1, so it needs no conversion from and to `managedFields`. Each key is one
+element of a path: `f:spec`, `k:{"name":"web"}`, `v:"x"`. A field that is in the set without any field below it has an
+empty tree. If fields below it are in the set too, the key `.` in its tree stands for the field itself.
+
+Set operations walk two trees side by side. Trees do not change once they belong to a set, so sets share parts of them.
 
 Follows sigs.k8s.io/structured-merge-diff/fieldpath.
 """
@@ -18,7 +19,7 @@ from kubewright.machinery.json import JSONObject
 
 Tree: TypeAlias = dict[str, "Tree"]
 SELF: Final = "."
-"""The key of the place itself, next to keys of what is below it."""
+"""The key that stands for the field itself, next to the keys of the fields below it."""
 _LEAF: Final[Tree] = {}
 
 
@@ -44,11 +45,11 @@ class FieldSet:
 
     @classmethod
     def from_fields_v1(cls, fields: JSONObject, *, is_sorted: bool = False) -> FieldSet:
-        """Return the set in an entry of `managedFields`. The set keeps the object."""
+        """Return the set in an entry of `managedFields`. The set refers to `fields`: do not change it afterwards."""
         return cls(cast("Tree", fields), is_sorted=is_sorted)
 
     def to_fields_v1(self) -> JSONObject:
-        """Return the set as `managedFields` holds it, sorted. The set may share the object."""
+        """Return the set as an entry of `managedFields`, sorted. Do not change the result, which may be shared."""
         return cast("JSONObject", self.tree if self._is_sorted else _sorted(self.tree))
 
     def __or__(self, other: FieldSet) -> FieldSet:
@@ -76,7 +77,7 @@ class FieldSet:
     def __iter__(self) -> Iterator[str]:
         """Yield the fields as error messages name them: `.spec.containers[name="web"].image`."""
         for path in _paths(self.tree):
-            yield "".join(_shown(element) for element in path)
+            yield "".join(_element_text(element) for element in path)
 
     def __contains__(self, path: str) -> bool:
         """Return whether a field, named as in iteration, is in the set."""
@@ -87,12 +88,12 @@ class FieldSet:
 
 
 def is_member(tree: Tree) -> bool:
-    """Return whether the place of `tree` itself is in the set."""
+    """Return whether the field that `tree` belongs to is itself in the set."""
     return not tree or SELF in tree
 
 
 def with_member(tree: Tree) -> Tree:
-    """Return `tree` with its own place in the set."""
+    """Return `tree` with the field that it belongs to in the set."""
     return tree if is_member(tree) else {SELF: _LEAF, **tree}
 
 
@@ -101,7 +102,7 @@ def _without_member(tree: Tree) -> Tree | None:
 
 
 def _normalized(tree: Tree) -> Tree | None:
-    """Normalize a new tree: None if it is empty, a leaf if only its own place is in it."""
+    """Normalize a new tree: None if it is empty, a leaf if it has no key but `SELF`."""
     if not tree:
         return None
     return _LEAF if len(tree) == 1 and SELF in tree else tree
@@ -128,10 +129,7 @@ def _difference(left: Tree, right: Tree) -> Tree | None:
     for key, below in left.items():
         theirs = right.get(key)
         if theirs is None:
-            if key != SELF:
-                out[key] = below
-            else:
-                out[SELF] = _LEAF
+            out[key] = below
         elif key != SELF and (rest := _difference(below, theirs)) is not None:
             out[key] = rest
     return _normalized(out)
@@ -151,12 +149,14 @@ def _intersection(left: Tree, right: Tree) -> Tree | None:
 
 
 def _without_subtrees(left: Tree, right: Tree) -> Tree | None:
+    if not left:
+        return left
     out: Tree = {}
     for key, below in left.items():
         theirs = right.get(key)
         if theirs is None:
             out[key] = below
-        elif not is_member(theirs) and (rest := _without_subtrees(below, theirs) if below else below) is not None:
+        elif not is_member(theirs) and (rest := _without_subtrees(below, theirs)) is not None:
             out[key] = rest
     return _normalized(out)
 
@@ -176,7 +176,7 @@ def _paths(tree: Tree) -> Iterator[tuple[str, ...]]:
             yield (key, *rest)
 
 
-def _shown(element: str) -> str:
+def _element_text(element: str) -> str:
     kind, _, text = element.partition(":")
     match kind:
         case "f":

@@ -182,12 +182,12 @@ class _Apply:
         last = _named(self._last.fields, node)
         if not last - _named(self._wanted, node):
             return both
-        everybody = self._wanted
+        all_owned = self._wanted
         for _, entry in self.managers.others(self._owner):
-            everybody |= entry.fields
+            all_owned |= entry.fields
         here = _named(FieldSet(owned_fields(both, node)), node)
         without = removed(both, last.tree, node)
-        claimed = _named(FieldSet(owned_fields(without, node)), node) | _named(everybody, node)
+        claimed = _named(FieldSet(owned_fields(without, node)), node) | _named(all_owned, node)
         without = removed(both, (here - claimed).tree, node)
         gone = (here - _named(FieldSet(owned_fields(without, node)), node)) & last
         return removed(both, gone.tree, node)
@@ -279,21 +279,23 @@ def _conflicts_with_kubectl(
 def _conflict(conflicts: Iterable[tuple[Owner, FieldSet]]) -> Conflict:
     listed = [(owner, path) for owner, fields in conflicts for path in fields]
     causes = tuple(
-        StatusCause("FieldManagerConflict", f"conflict with {_shown(owner)}", path) for owner, path in listed
+        StatusCause("FieldManagerConflict", f"conflict with {_owner_name(owner)}", path) for owner, path in listed
     )
     if len(listed) == 1:
         owner, path = listed[0]
-        text = f"Apply failed with 1 conflict: conflict with {_shown(owner)}: {path}"
+        text = f"Apply failed with 1 conflict: conflict with {_owner_name(owner)}: {path}"
     else:
         by_owner: dict[Owner, list[str]] = {}
         for owner, path in listed:
             by_owner.setdefault(owner, []).append(f"- {path}")
-        lines = [line for owner, paths in by_owner.items() for line in (f"conflicts with {_shown(owner)}:", *paths)]
+        lines = [
+            line for owner, paths in by_owner.items() for line in (f"conflicts with {_owner_name(owner)}:", *paths)
+        ]
         text = f"Apply failed with {len(listed)} conflicts: " + "\n".join(lines)
     return Conflict(text, details=StatusDetails(causes=causes))
 
 
-def _shown(owner: Owner) -> str:
+def _owner_name(owner: Owner) -> str:
     text = quoted(owner.manager)
     if owner.subresource:
         text += f" with subresource {quoted(owner.subresource)}"

@@ -68,7 +68,7 @@ def _combined(checks: list[Check]) -> Check:
 
 
 def _accept(value: Any, path: Path, faults: Faults) -> None:
-    """The check of a schema without requirements."""
+    """Accept any value: the check of a schema without requirements."""
 
 
 def _types(spec: JSONObject) -> Check | None:

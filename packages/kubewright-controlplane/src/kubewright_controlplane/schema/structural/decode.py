@@ -243,7 +243,7 @@ def _joined(path: str) -> str:
 
 
 def _do_nothing(value: Any) -> None:
-    """The decoder of a node without fields."""
+    """Change nothing: the decoder of a node without fields."""
 
 
 def _kind(value: object) -> str:

@@ -128,4 +128,4 @@ def _drop_nulls(value: dict[str, Any], node: Node) -> None:
 
 
 def _do_nothing(value: Any) -> None:
-    """The defaulter of a schema without defaults."""
+    """Change nothing: the defaulter of a schema without defaults."""

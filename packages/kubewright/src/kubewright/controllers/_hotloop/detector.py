@@ -236,7 +236,7 @@ class HotLoops:
             Shape.UNDONE if fight else Shape.OWN,
             object=f"{obj.kind} {key}",
             field=name,
-            values=("(secret)", "(secret)") if hidden else (_shown(found), _shown(made)),
+            values=("(secret)", "(secret)") if hidden else (_value_text(found), _value_text(made)),
             managers=tuple(managers_of(before, field)) if fight else (),
         )
         self._report(loop, self._is_new(path, name))
@@ -256,6 +256,6 @@ class HotLoops:
         self._frequent = {path: each for path, each in self._frequent.items() if path in self._older}
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

@@ -25,7 +25,7 @@ class DeploymentStrategy(Strategy):
         obj["status"] = {}
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
-        """Only here do annotations raise the generation too, because the rollout copies them to its ReplicaSet."""
+        """Raise the generation for annotations too, as only Deployments do: the rollout copies them to ReplicaSets."""
         metadata, before = obj["metadata"], old["metadata"]
         if not checks.same(metadata.get("annotations"), before.get("annotations")):
             metadata["generation"] = before.get("generation", 0) + 1

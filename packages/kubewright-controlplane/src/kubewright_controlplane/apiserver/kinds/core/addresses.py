@@ -11,7 +11,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 _PROCESSES: Final = ipaddress.ip_network("127.64.0.0/10")
-"""For Pods that run as processes of this machine. A real server rejects all loopback addresses."""
+"""For Pods that run as processes on this machine. A real server rejects all loopback addresses."""
 
 
 def is_ip(value: str) -> bool:

@@ -40,6 +40,7 @@ class Eviction(Action):
         return success()
 
     def _take_from_budget(self, pod: JSONObject, attributes: Attributes) -> None:
+        """Count one disruption against the Pod's budget. Raises TooManyRequests if the budget allows none."""
         registry = self.resources.registry(_BUDGETS)
         labels = pod["metadata"].get("labels") or {}
         budgets = [each for each in registry.read_all(attributes.namespace) if _selects(each, labels)]
@@ -69,6 +70,7 @@ class Eviction(Action):
         registry.replace(target, disrupted)
 
     def _delete(self, options: JSONObject, attributes: Attributes) -> None:
+        """Record in the Pod's status that it is evicted, and delete it."""
         registry = self.resources.registry("pods")
         now = time.format(registry.clock.now())
         condition = {
@@ -93,6 +95,7 @@ class Eviction(Action):
 
 
 def _ignores_budget(pod: JSONObject) -> bool:
+    """Return whether a Pod counts for no budget: it has not started, has ended, or is being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or bool(pod["metadata"].get("deletionTimestamp"))
 
@@ -116,7 +119,7 @@ def _allows_unready_eviction(budget: JSONObject) -> bool:
 
 
 def _too_many(cause: str, *, retry_after_seconds: int = 0) -> TooManyRequests:
-    """Return the error of a denied eviction. Retry-After makes clients retry, so it is set only if waiting can help."""
+    """Return the error of a denied eviction. Clients retry after `retry_after_seconds`; 0 if waiting cannot help."""
     causes = (StatusCause("DisruptionBudget", cause),)
     details = StatusDetails(causes=causes, retry_after_seconds=retry_after_seconds)
     return TooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", details=details)

@@ -138,7 +138,7 @@ def _formatted(verb: str, value: Any, precision: int | None) -> str:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     match verb:
         case "s":
-            return _shown(value)
+            return _value_text(value)
         case "d" if number:
             return str(value) if isinstance(value, int) else to_string(value)
         case "f" if number:
@@ -157,13 +157,13 @@ def _formatted(verb: str, value: Any, precision: int | None) -> str:
             raise EvaluationError(f"error during formatting: verb {verb} cannot show a {type_name(value)}")
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is None:
         return "null"
     if is_array(value):
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(map(_value_text, value))}]"
     if is_object(value):
-        pairs = sorted((_shown(key), _shown(each)) for key, each in value.items())
+        pairs = sorted((_value_text(key), _value_text(each)) for key, each in value.items())
         return f"{{{', '.join(f'{key}: {each}' for key, each in pairs)}}}"
     return str(value.name) if isinstance(value, TypeValue) else to_string(value)
 

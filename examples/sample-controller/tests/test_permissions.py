@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from kubewright import Config
-from kubewright.client._transport import HTTPTransport
+from kubewright.client import HTTPTransport
 from kubewright.http.message import Request, Response
 from kubewright.testing import eventually, gone
 
