@@ -267,10 +267,11 @@ def test_custom_flags_reach_the_manager(capsys: pytest.CaptureFixture[str]) -> N
         run_program(manager.replace(parser=parser), ["--help"])
     shown = capsys.readouterr().out
     assert "address of the DNS API" in shown
-    assert "(default: :8081)" in shown
-    assert "(default: nowhere)" in shown
-    assert "(default: console on a terminal, else json)" in " ".join(shown.split())
-    assert "which lasts 15 s and is renewed every 2 s" in " ".join(shown.split())
+    text = " ".join(shown.split())
+    assert "where /healthz and /readyz are served (default: :8081)" in text
+    assert '"0" turns it off (default: nowhere)' in text
+    assert "(default: console on a terminal, else json)" in text
+    assert "which lasts 15 s and is renewed every 2 s" in text
     assert "--leader-elect" in shown
 
 

@@ -228,8 +228,7 @@ class ControlLoop(Generic[T]):
         try:
             return await mine.reconcile(self._context(attempt, obj))
         except AlreadyOwnedError as error:
-            if attempt.number == 1:
-                self._events.warning(obj, "AlreadyOwned", str(error))
+            self._events.warning(obj, "AlreadyOwned", str(error))
             raise
 
     def _is_paused(self, state: RequestState, obj: T | None) -> bool:
