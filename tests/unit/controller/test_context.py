@@ -265,9 +265,7 @@ async def test_a_document_in_place_of_an_object_is_refused_with_what_to_write(sh
     await within(shop, work)
 
 
-async def test_an_undeclared_read_is_reported_once_per_kind(
-    shop: Workshop, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_undeclared_read_is_reported_once_per_kind(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
     @controller(
         ConfigMap,
         owns=[Secret],

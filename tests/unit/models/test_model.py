@@ -362,7 +362,9 @@ def test_a_dict_in_place_of_a_struct_is_rejected_with_what_to_write() -> None:
     wrong: Any = {"name": "web"}
     with pytest.raises(TypeError, match=r"ConfigMap.metadata takes ObjectMeta, got a dict: write metadata=ObjectMeta"):
         ConfigMap(metadata=wrong)
-    with pytest.raises(TypeError, match=r"PodSpec.containers takes Container, got a list of dicts: write containers=\["):
+    with pytest.raises(
+        TypeError, match=r"PodSpec.containers takes Container, got a list of dicts: write containers=\["
+    ):
         PodSpec(containers=[wrong])
     with pytest.raises(TypeError, match=r"Pod.spec takes PodSpec, got a dict"):
         Pod(spec=wrong)

@@ -29,16 +29,18 @@ V = TypeVar("V")
 _MANAGED_FIELDS: Final = b'"managedFields":'
 
 
-class _NamespaceAndName(NamedTuple):
+class _ObjectKey(NamedTuple):
     namespace: str | None
-    """None for cluster-scoped kinds."""
     name: str
 
 
-class ObjectKey(_NamespaceAndName):
-    """Namespace and name of an object. An empty namespace is the same as None, so that equal objects have equal keys."""
+class ObjectKey(_ObjectKey):
+    """Namespace and name of an object. One object has one key: an empty namespace becomes None."""
 
     __slots__ = ()
+    namespace: str | None
+    """None for cluster-scoped kinds."""
+    name: str
 
     def __new__(cls, namespace: str | None, name: str) -> Self:
         """Create a key. For cluster-scoped kinds, `namespace` is None, or "" as in Go."""

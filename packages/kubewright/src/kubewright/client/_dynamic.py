@@ -100,7 +100,7 @@ def encode_object(obj: Object, *, update: bool = False) -> bytes:
 
 
 def check_is_object(obj: object) -> None:
-    """Raise TypeError for what is no object of a kind, such as a plain document."""
+    """Raise TypeError for anything but an object of a kind, for example for a plain document."""
     if isinstance(obj, Object):
         return
     if isinstance(obj, dict):

@@ -203,7 +203,9 @@ def controller(
     _check_watches(kind, watches)
     _check_indexes(kind, watches, indexers or {})
     parts = {"finalizer": (finalizer, Finalizer), "retry": (retry, Retry), "predicate": (predicate, Predicate)}
-    _check_parts(kind, parts | {"key_rate_limit": (key_rate_limit, RateLimit), "delete_fuse": (delete_fuse, DeleteFuse)})
+    _check_parts(
+        kind, parts | {"key_rate_limit": (key_rate_limit, RateLimit), "delete_fuse": (delete_fuse, DeleteFuse)}
+    )
     if finalizer is not None:
         _check_function(finalizer.function)
 

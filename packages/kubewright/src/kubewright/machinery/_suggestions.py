@@ -1,4 +1,4 @@
-"""Suggestions in errors about unknown names."""
+"""Parts of error messages: suggestions for unknown names, and wrong arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a wrong argument as messages show it: `'Secret'`, `the class Secret`, `the function reconcile`, `a Secret`."""
+    """Return a wrong argument as messages show it: `'Secret'`, `the class Secret`, `the function f`, `a Secret`."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if isinstance(value, FunctionType):

@@ -28,7 +28,7 @@ Seconds: TypeAlias = float | timedelta
 
 
 def seconds(value: Seconds, what: str = "a duration") -> float:
-    """Return a duration in seconds. Raises TypeError, with `what` as the subject, if it is neither number nor timedelta."""
+    """Return a duration in seconds. Raises TypeError, which names `what`, if it is neither a number nor a timedelta."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if not isinstance(cast("object", value), (int, float)):

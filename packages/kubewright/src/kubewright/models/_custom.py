@@ -7,8 +7,8 @@
         status: WebServerStatus = field(default_factory=WebServerStatus)
 
 A class is one version of a kind. With a field `status` it has the status subresource. What an API server would reject
-raises ModelError: names, types, defaults and columns at the class statement, patterns and CEL rules when the CRD is made
-or an object is validated, because only kubewright-controlplane can compile them.
+raises ModelError: names, types, defaults and columns at the class statement; patterns and CEL rules when the CRD is
+made or an object is validated, because only kubewright-controlplane can compile them.
 
 Follows apiextensions.k8s.io/v1 and the markers of controller-gen (resource, printcolumn, subresource:scale, ...).
 """
@@ -34,7 +34,6 @@ from kubewright.models._model import ModelType
 from kubewright.models._resource import Object
 from kubewright.models._struct import Struct
 from kubewright.models._types import Unwrapped, unwrap
-
 
 ColumnType: TypeAlias = Literal["boolean", "date", "integer", "number", "string"]
 """The type of a column of `kubectl get`. A date is printed as an age."""
@@ -236,8 +235,7 @@ def _check_column(name: str, column: PrintColumn) -> None:
         if value not in values:
             *others, last = filter(None, values)
             raise ModelError(
-                f'{name}: the {what} of column "{column.name}" is "{value}"; '
-                f"it must be {', '.join(others)} or {last}"
+                f'{name}: the {what} of column "{column.name}" is "{value}"; it must be {", ".join(others)} or {last}'
             )
 
 
