@@ -259,6 +259,9 @@ async def test_a_document_in_place_of_an_object_is_refused_with_what_to_write(sh
         for write in (ctx.apply, ctx.create, ctx.client.apply, ctx.client.create, ctx.client.update):
             with pytest.raises(TypeError, match=r"got a dict: write Service\(metadata=.*codec.from_dict\(Service, doc"):
                 await write(document)
+        service: Any = Service(metadata=document["metadata"])
+        with pytest.raises(TypeError, match=r"Service.metadata takes ObjectMeta, got a dict: write metadata="):
+            await ctx.apply(service)
         with pytest.raises(TypeError, match="got the class Service"):
             await ctx.apply(Service)  # type: ignore[type-var]
 

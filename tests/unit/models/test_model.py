@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from kubewright import markers
-from kubewright.apis.core.v1 import ConfigMap, Pod, PodSpec
+from kubewright.apis.core.v1 import Pod
 from kubewright.apis.meta.v1 import Condition, IntOrString
 from kubewright.machinery.errors import ModelError
 from kubewright.markers import (
@@ -358,17 +358,21 @@ def test_a_json_name_of_a_field_is_rejected_with_a_suggestion() -> None:
         Condition(type="Ready")  # type: ignore[call-arg]
 
 
-def test_a_dict_in_place_of_a_struct_is_rejected_with_what_to_write() -> None:
-    wrong: Any = {"name": "web"}
-    with pytest.raises(TypeError, match=r"ConfigMap.metadata takes ObjectMeta, got a dict: write metadata=ObjectMeta"):
-        ConfigMap(metadata=wrong)
-    with pytest.raises(
-        TypeError, match=r"PodSpec.containers takes Container, got a list of dicts: write containers=\["
-    ):
-        PodSpec(containers=[wrong])
-    with pytest.raises(TypeError, match=r"Pod.spec takes PodSpec, got a dict"):
-        Pod(spec=wrong)
-    assert ConfigMap(data=wrong).data == wrong
+def test_a_dict_in_place_of_a_model_is_rejected_with_what_to_write() -> None:
+    class Port(Model):
+        number: int
+
+    class Server(Model):
+        main: Port
+        others: Annotated[list[Port], MaxItems(3)] | None = None
+        labels: dict[str, str] = field(default_factory=dict)
+
+    wrong: Any = {"number": 80}
+    with pytest.raises(TypeError, match=r"Server.main takes Port, got a dict: write main=Port\(\.\.\.\), or convert"):
+        Server(main=wrong)
+    with pytest.raises(TypeError, match=r"Server.others takes Port, got a list of dicts: write others=\[Port\("):
+        Server(main=Port(number=80), others=[wrong])
+    assert Server(main=Port(number=80), labels={"a": "b"}).labels == {"a": "b"}
 
 
 @pytest.mark.parametrize(

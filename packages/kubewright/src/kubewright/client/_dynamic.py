@@ -21,6 +21,7 @@ from kubewright.machinery._suggestions import shown
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import APIResource, Object, codec, field
+from kubewright.models._struct import check_no_documents
 
 T = TypeVar("T", bound=Object)
 
@@ -100,8 +101,9 @@ def encode_object(obj: Object, *, update: bool = False) -> bytes:
 
 
 def check_is_object(obj: object) -> None:
-    """Raise TypeError for anything but an object of a kind, for example for a plain document."""
+    """Raise TypeError for anything but an object of a kind whose fields are structs too, such as a plain document."""
     if isinstance(obj, Object):
+        check_no_documents(type(obj), {name: getattr(obj, name) for name in obj.__struct_fields__})
         return
     if isinstance(obj, dict):
         kind = cast("dict[str, object]", obj).get("kind", "Kind")

@@ -10,13 +10,12 @@ contains itself is never freed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform, get_args, get_origin, overload
+from typing import Any, ClassVar, TypeVar, cast, dataclass_transform, get_args, get_origin, overload
 
 import msgspec
 
-from kubewright.machinery._suggestions import did_you_mean
 from kubewright.models._apiresource import APIResource
 
 T = TypeVar("T")
@@ -46,37 +45,20 @@ class StructType(msgspec.StructMeta):
             options.update(tag_field="kind", tag=api.kind)
         return super().__new__(mcls, name, bases, namespace, kw_only=True, **options)
 
-    if not TYPE_CHECKING:  # type checkers derive the signature from the fields
 
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            """Create a struct. A TypeError for an unknown field names the one that was probably meant, and one for a
-            dict in place of a struct names the struct.
-            """
-            try:
-                made = super().__call__(*args, **kwargs)
-            except TypeError as error:
-                unknown = [name for name in kwargs if name not in cls.__struct_fields__]
-                if not unknown:
-                    raise
-                hint = did_you_mean(unknown[0], cls.__struct_fields__)
-                raise TypeError(f"{cls.__name__} has no field {unknown[0]!r}{hint}") from error
-            for name, value in kwargs.items():
-                if value.__class__ is dict or (value.__class__ is list and value and value[0].__class__ is dict):
-                    _check_is_no_document(cls, name, value)
-            return made
-
-
-def _check_is_no_document(cls: type[Struct], name: str, value: object) -> None:
-    """Raise TypeError if `value` is a dict or a list of dicts, and the field holds a struct or a list of structs."""
-    wanted = _structs_of(cls).get(name)
-    if wanted is None:
-        return
-    struct = wanted.__name__
-    what, write = ("a dict", f"{struct}(...)") if isinstance(value, dict) else ("a list of dicts", f"[{struct}(...)]")
-    raise TypeError(
-        f"{cls.__name__}.{name} takes {struct}, got {what}: write {name}={write}, or convert a whole document with "
-        "codec.from_dict"
-    )
+def check_no_documents(cls: type[Struct], values: Mapping[str, object]) -> None:
+    """Raise TypeError for a dict or a list of dicts in a field that holds a struct or a list of structs."""
+    for name, value in values.items():
+        is_list = value.__class__ is list
+        first = next(iter(cast("list[object]", value)), None) if is_list else value
+        if first.__class__ is not dict or (wanted := _structs_of(cls).get(name)) is None:
+            continue
+        struct = wanted.__name__
+        got, write = ("a list of dicts", f"[{struct}(...)]") if is_list else ("a dict", f"{struct}(...)")
+        raise TypeError(
+            f"{cls.__name__}.{name} takes {struct}, got {got}: write {name}={write}, or convert a whole document with "
+            "codec.from_dict"
+        )
 
 
 @cache
