@@ -89,8 +89,7 @@ class ModelType(StructType):
     if not TYPE_CHECKING:  # type checkers derive the signature from the fields
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            """Create a model. A TypeError for an unknown field names the one that was probably meant, and a TypeError for
-            a dict in place of a model names the model.
+            """Create a model. A TypeError names the field that was probably meant, or the model to write for a dict.
 
             Built-in kinds do without: this doubles the cost of creating a struct.
             """
