@@ -1,6 +1,7 @@
 """Failed reconciles: logs, retries and backoff."""
 
 import asyncio
+import inspect
 import logging
 from datetime import timedelta
 from typing import Any
@@ -102,6 +103,36 @@ async def test_a_traceback_begins_in_the_reconciler_and_is_shown_again_only_for_
     await shop.admin.update(bad)
     await shop.settle()
     assert [each.exc_info is not None for each in caplog.records if each.msg == "Reconcile failed"] == [True]
+
+
+async def test_an_error_without_a_traceback_is_logged_with_the_line_of_the_call(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(Secret())
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    line: Any = next(each for each in caplog.records if each.msg == "Reconcile failed")
+    assert line.fields["error"] == "ConfigError: Secret: a name is required"
+    assert line.fields["at"] == f"{__file__}:{inspect.getsourcelines(reconcile.reconcile)[1] + 2}"
+
+
+async def test_an_error_that_retries_repeat_within_a_second_is_logged_once(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise OSError("the cloud is down")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(0.9)
+    assert len(shop.told.failures) == 8
+    assert errors(caplog) == ["Reconcile failed"]
+    await clock.advance(5)
+    assert errors(caplog) == ["Reconcile failed"] * 4
 
 
 async def test_a_reconciler_whose_own_task_was_cancelled_is_retried(shop: Workshop, clock: VirtualClock) -> None:

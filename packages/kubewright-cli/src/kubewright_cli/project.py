@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
+from kubewright.machinery._suggestions import nearest
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 from kubewright.models import CustomResource, kinds_of
 from kubewright_cli.manifests import Manifests, Settings, render
 from kubewright_cli.manifests.settings import NO_MANAGER
+
+_NO_SUCH_NAME: Final = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,5 +131,17 @@ def _import_failed(root: Path, module: str, error: Exception) -> ConfigError:
     else:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if Path(frame.filename).is_relative_to(root)]
-        file, line, what = (own or frames)[-1].filename, (own or frames)[-1].lineno, str(error)
+        file, line, what = (own or frames)[-1].filename, (own or frames)[-1].lineno, f"{error}{_meant(error)}"
     return ConfigError(f'{file}, line {line}: {type(error).__name__}: {what} (on import of "{module}")')
+
+
+def _meant(error: Exception) -> str:
+    """Suggest the attribute or the name that an import misspells, as Python does below a traceback."""
+    if isinstance(error, AttributeError) and error.name:
+        name, owner = error.name, error.obj
+    elif isinstance(error, ImportError) and (found := _NO_SUCH_NAME.match(str(error))):
+        name, owner = found[1], sys.modules.get(found[2])
+    else:
+        return ""
+    similar = nearest(name, (each for each in dir(owner) if not each.startswith("_")))
+    return f"; did you mean {similar!r}?" if similar else ""

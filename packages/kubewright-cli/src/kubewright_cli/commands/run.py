@@ -20,6 +20,8 @@ from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project, find_root
 from kubewright_cli.sources import Sources
 
+_NAME = "kubewright run"
+
 
 def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
@@ -29,7 +31,7 @@ def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) 
         manager = Project.load().manager
     except ConfigError:  # without a project: the flags of every operator
         manager = Manager(name="<operator>")
-    run_program(manager, ["--help"])
+    run_program(manager, ["--help"], name=_NAME)
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
@@ -86,7 +88,7 @@ def command(
     project = Project.load()
     if installs:
         asyncio.run(install(project, config_of(kubeconfig, context)))
-    run_program(project.manager, [*access, *flags])
+    run_program(project.manager, [*access, *flags], name=_NAME)
 
 
 def _access_flags(kubeconfig: Path | None, context: str | None) -> list[str]:

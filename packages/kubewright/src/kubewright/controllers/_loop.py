@@ -51,6 +51,7 @@ from kubewright.controllers._reconcile import (
     Result,
     classify,
     explains_itself,
+    place_of,
     traceback_of,
     unwrapped,
 )
@@ -70,6 +71,9 @@ _CONFLICT_WARNING: Final = 5
 """Conflicts in a row after which each further one is a warning: another writer keeps changing the same fields."""
 _LONGEST_CONFLICT_DELAY: Final = 1.0
 """Seconds, whatever the number of conflicts: a lagging cache usually catches up quickly."""
+
+_REPEATED_AFTER: Final = 1.0
+"""Seconds before the same error of the same object is logged as an error again. The first retries take milliseconds."""
 
 _YIELD_AFTER: Final = 64
 """Reconciles after which a worker lets other tasks run, if no reconcile has waited for anything."""
@@ -239,8 +243,7 @@ class ControlLoop(Generic[T]):
         try:
             return await mine.reconcile(self._context(attempt, obj))
         except AlreadyOwnedError as error:
-            if attempt.number == 1:
-                self._events.warning(obj, "AlreadyOwned", str(error))
+            self._events.warning(obj, "AlreadyOwned", str(error))
             raise
 
     def _is_paused(self, state: RequestState, obj: T | None) -> bool:
@@ -346,11 +349,15 @@ class ControlLoop(Generic[T]):
 
     def _failed(self, error: BaseException, attempt: Attempt, state: RequestState, final: bool) -> None:
         text = f"{type(error).__name__}: {error}"
-        is_news = state.error != text
-        state.error = text
-        self._log_of(attempt).error(
+        is_news, now = state.error != text, self._clock.monotonic()
+        is_repeated = not is_news and not final and now - state.error_logged_at < _REPEATED_AFTER
+        if not is_repeated:
+            state.error, state.error_logged_at = text, now
+        self._log_of(attempt).log(
+            logging.DEBUG if is_repeated else logging.ERROR,
             "Reconcile failed permanently" if final else "Reconcile failed",
             error=text,
+            at=place_of(error, self.controller.reconcile.__module__),
             exc_info=traceback_of(error, __file__) if is_news and not explains_itself(error) else None,
         )
 
@@ -361,11 +368,12 @@ class ControlLoop(Generic[T]):
         namespace, name = attempt.request
         return self._log.bind(namespace=namespace, name=name, attempt=attempt.number, causes=attempt.shown_causes)
 
-    def _report_undeclared(self, resource: str) -> None:
+    def _report_undeclared(self, kind: type[Object], resource: str, is_written: bool) -> None:
+        where = "owns (children), writes" if is_written else f"cached=[{kind.__name__}], owns, watches"
         self._log.warning(
-            "Undeclared resource written",
+            "Undeclared resource written" if is_written else "Undeclared resource read",
             resource=resource,
-            advice="Name the kind in owns (children), writes or rules. Otherwise the role lacks the permission",
+            advice=f"Name the kind in {where} or rules. Otherwise the role lacks the permission",
         )
 
     def _report_loop(self, loop: HotLoop, is_news: bool) -> None:

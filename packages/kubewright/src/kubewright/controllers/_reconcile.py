@@ -17,12 +17,21 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
+from traceback import walk_tb
 from types import TracebackType
 from typing import Final, Literal, TypeAlias, cast
 
 from kubewright.cache._entry import EventType, ObjectKey
-from kubewright.machinery.errors import APIError, Conflict, DeadlineExceeded, KubewrightError, NotFound, TerminalError
-from kubewright.machinery.time import Seconds
+from kubewright.machinery.errors import (
+    APIError,
+    ConfigError,
+    Conflict,
+    DeadlineExceeded,
+    KubewrightError,
+    NotFound,
+    TerminalError,
+)
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
 
 Request: TypeAlias = ObjectKey
@@ -35,6 +44,10 @@ class Result:
 
     requeue_after: Seconds | None = None
     """Reconcile again after this time, even if nothing changes. An event leads to an earlier reconcile."""
+
+    def __post_init__(self) -> None:
+        if self.requeue_after is not None and seconds(self.requeue_after, "Result: requeue_after") < 0:
+            raise ConfigError(f"Result: requeue_after must not be negative, got {seconds(self.requeue_after):g} s")
 
 
 Cause: TypeAlias = tuple[str, str, ObjectKey, int]
@@ -187,6 +200,19 @@ def traceback_of(error: BaseException, below: str) -> tuple[type[BaseException],
     while trace is not None and trace.tb_frame.f_code.co_filename == below:
         trace = trace.tb_next
     return type(error), error, trace
+
+
+def place_of(error: BaseException, module: str) -> str | None:
+    """Return `file:line` of the innermost call in the top-level package of `module`; None if there is none.
+
+    `module` is that of the reconcile function, so this is the line of the operator's own code that failed.
+    """
+    package = module.partition(".")[0]
+    place = None
+    for frame, line in walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+            place = f"{frame.f_code.co_filename}:{line}"
+    return place
 
 
 def unwrapped(error: Exception) -> Exception:
