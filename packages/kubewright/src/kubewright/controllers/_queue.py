@@ -47,7 +47,7 @@ class RequestState:
 
     __slots__ = (
         "bucket", "causes", "conflicts", "deletes_stopped", "due", "error", "error_logged_at", "event_due", "failures",
-        "first_event", "not_before", "paused", "priority", "queued_for", "request", "sequence", "taken_at",
+        "first_event", "not_before", "paused", "priority", "queued_for", "request", "sequence", "taken_at", "warned",
     )  # fmt: skip
 
     def __init__(self, request: Request) -> None:
@@ -82,6 +82,8 @@ class RequestState:
         """Whether its object has the annotation that pauses it."""
         self.deletes_stopped = False
         """Whether the delete fuse stopped its last reconcile."""
+        self.warned = False
+        """Whether a warning Event of its object reports its failures, and no later Event a success."""
 
     def is_wanted(self) -> bool:
         """Return whether it was requested since a worker took it the last time."""
@@ -108,6 +110,7 @@ class RequestState:
             or self.error
             or self.paused
             or self.deletes_stopped
+            or self.warned
             or (self.bucket is not None and self.bucket.drained_at > now)
         )
 

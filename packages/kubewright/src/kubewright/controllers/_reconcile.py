@@ -27,6 +27,7 @@ from kubewright.machinery.errors import (
     ConfigError,
     Conflict,
     DeadlineExceeded,
+    Forbidden,
     KubewrightError,
     NotFound,
     TerminalError,
@@ -62,7 +63,7 @@ _SHOWN_CAUSES: Final = 4
 class Attempt:
     """One reconcile of one request. A retry is another attempt."""
 
-    __slots__ = ("allows_deletes", "causes", "finalizing", "is_gone", "number", "progressed", "request")
+    __slots__ = ("allows_deletes", "causes", "finalizing", "is_gone", "number", "object", "progressed", "request")
 
     def __init__(self, request: Request, number: int, causes: Sequence[Cause]) -> None:
         self.request = request
@@ -70,6 +71,8 @@ class Attempt:
         """1 for the first attempt, plus one for each failure in a row before it."""
         self.causes = causes
         """The events that caused it. Empty if a retry, a requeue or a `Source` requested it."""
+        self.object: Object | None = None
+        """The object as it was when the attempt began; None before it is read, and if it does not exist."""
         self.progressed = False
         """Whether it created or deleted an object, or wrote one that it had not written recently."""
         self.allows_deletes = False
@@ -130,6 +133,14 @@ class EventRecorder(ABC):
         self.record(EventRecord("Warning", regarding, reason, note, action, related))
 
 
+ALREADY_OWNED: Final = "AlreadyOwned"
+"""The reason of the warning Event of an object whose child has another controller."""
+RECONCILE_FAILED: Final = "ReconcileFailed"
+"""The reason of the warning Event of an object whose reconciles keep failing."""
+RECONCILE_SUCCEEDED: Final = "ReconcileSucceeded"
+"""The reason of the Event that follows when the object is reconciled again."""
+
+
 class NoEvents(EventRecorder):
     """The recorder of a program that writes no Events."""
 
@@ -169,6 +180,8 @@ class ReconcileTimeout(DeadlineExceeded):
     """A reconcile took longer than the controller's timeout and was cancelled."""
 
 
+_ESCALATION: Final = "permissions not currently held"
+"""In the message of the API server about a role with more permissions than its author has."""
 _MISTAKES: Final = (
     ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RecursionError, TypeError,
 )  # fmt: skip
@@ -192,6 +205,32 @@ def classify(error: BaseException, kind: type[Object], request: Request) -> Fail
 def explains_itself(error: BaseException) -> bool:
     """Return whether the message is enough. Otherwise the log shows the traceback too."""
     return isinstance(error, (KubewrightError, OSError))
+
+
+def error_text(error: BaseException) -> str:
+    """Return the class and the message of an error, for a log line: without the list of rules after an attempt to
+    grant permissions, which may have hundreds.
+    """
+    text = f"{type(error).__name__}: {error}"
+    if not _is_escalation(error):
+        return text
+    head, _, rules = text.partition(_ESCALATION)
+    listed = [each for each in rules.lstrip(":").splitlines() if each.strip()]
+    return f"{head}{_ESCALATION}: {len(listed)} rule{'s' if len(listed) != 1 else ''}"
+
+
+def advice_about(error: BaseException) -> str | None:
+    """Return what to do about an error that its message does not explain."""
+    if not _is_escalation(error):
+        return None
+    return (
+        'Declare the role that the controller binds: rules=[PolicyRule(api_groups=["rbac.authorization.k8s.io"], '
+        'resources=["clusterroles"], resource_names=[...], verbs=["bind"])], or "roles" for a Role'
+    )
+
+
+def _is_escalation(error: BaseException) -> bool:
+    return isinstance(error, Forbidden) and _ESCALATION in str(error)
 
 
 def traceback_of(error: BaseException, below: str) -> tuple[type[BaseException], BaseException, TracebackType | None]:

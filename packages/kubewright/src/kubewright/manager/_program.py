@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
@@ -187,7 +188,7 @@ class _Incomplete(argparse.ArgumentParser):
     """Parser that raises an error of no argument if required flags are missing, after it has set the defaults."""
 
     def error(self, message: str) -> NoReturn:
-        raise argparse.ArgumentError(None, message)
+        _refuse(message)
 
 
 def add_defaults(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> None:
@@ -200,6 +201,32 @@ def add_defaults(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> 
     except argparse.ArgumentError as error:
         if error.argument_name is not None:
             raise ConfigError(f"Manager(parser=...): {error}") from error
+
+
+def check_flags(manager: Manager, arguments: Sequence[str]) -> None:
+    """Raise ConfigError if the program of `manager` does not accept `arguments`, with the nearest flag that exists.
+
+    Values are checked unless one of them refers to a variable of its container, as `$(NAME)` does. A program that gives
+    its parser to `Manager.main` instead of `Manager` has flags that are not known here.
+    """
+    parser = _parser(manager, manager.parser)
+    known = [name for action in parser._actions for name in action.option_strings]
+    for each in arguments:
+        name = each.partition("=")[0]
+        if each.startswith("--") and name != "--" and not any(flag.startswith(name) for flag in known):
+            near = get_close_matches(name, known, 1)
+            raise ConfigError(f"{manager.name} has no flag {name}{f'; did you mean {near[0]}?' if near else ''}")
+    if any("$(" in each for each in arguments):
+        return
+    setattr(parser, "error", _refuse)  # noqa: B010 - of this copy of the parser, whose class is the program's
+    try:
+        parser.parse_args(arguments)
+    except argparse.ArgumentError as error:
+        raise ConfigError(f"{manager.name}: {error}") from error
+
+
+def _refuse(message: str) -> NoReturn:
+    raise argparse.ArgumentError(None, message)
 
 
 def _add_standard_flags(parser: _Flags, options: ManagerOptions) -> None:
