@@ -25,7 +25,7 @@ from kubewright import markers as m
 
 
 class ShipSpec(Model):
-    size: {size} = 0
+    size: {size}
 
 
 class Ship(CustomResource, group="{group}", version="v1", storage={old}):

@@ -94,12 +94,8 @@ class Provider:
 
 
 @pytest_asyncio.fixture
-async def serving(
-    cluster: Cluster, namespace: str, kubewright_target: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Client]:
+async def serving(cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
     """Yield a client of a cluster whose webhooks a manager of this process serves."""
-    if kubewright_target == "embedded":
-        pytest.skip("the embedded API server does not call webhooks yet")
     monkeypatch.setenv("KUBEWRIGHT_BIND_HOST", "127.0.0.1")
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

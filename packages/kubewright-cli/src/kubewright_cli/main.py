@@ -90,6 +90,10 @@ class _Commands(click.Group):
                 "; use an account with this permission: --kubeconfig, --context" if isinstance(error, Forbidden) else ""
             )
             raise click.ClickException(f"{explained(error)}{way_out}") from error
+        except OSError as error:
+            if error.filename is None:  # for example a closed pipe, which click handles
+                raise
+            raise click.ClickException(f"{error.filename}: {error.strerror}") from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -108,7 +112,9 @@ def cli(context: click.Context, no_color: bool) -> None:
     \b
     `kubewright <command> --help` has examples for each command.
     """
-    if no_color or os.environ.get("NO_COLOR"):
+    if no_color:
+        os.environ["NO_COLOR"] = "1"  # for the help of the operator's flags, and for child processes
+    if os.environ.get("NO_COLOR"):
         context.color = False
 
 

@@ -43,7 +43,8 @@ def command(check: bool, verbose: bool, output: str, released: str) -> None:
     For a project without a Manager (`kinds` in its settings): crd and samples.
 
     Generated files that are no longer needed are removed. Other files are left alone. Warns of samples that break the
-    rules of their types. Fails if a served version of a kind lacks fields of another, and no Conversion converts them.
+    rules of their types; --check fails for such samples. Fails if a served version of a kind lacks fields of another,
+    and no Conversion converts them.
 
     With --check, compares the CRDs with those of the last release, which --released or the setting `released` names.
     Fails if a change breaks the users of that release, and prints a way out for each change.
@@ -66,16 +67,21 @@ def generate(*, check: bool, verbose: bool, output: str, released: str) -> None:
     written, obsolete = samples.planned(project.kinds, folder), samples.obsolete(project.kinds, folder)
     shown = {*samples.present(folder), *written}.difference(obsolete)
     crds = custom_resource_definitions(project.kinds)
-    warnings = _warnings(project, crds)
+    lost = lost_fields(crds) if project.program is None else require_conversions(project.program, crds)
     if project.program is None:
         files = kustomize.files_of_kinds(crds, shown)
     else:
+        project.require_known_flags()
         files = kustomize.files(project.manifests(), shown)
     files |= {_sample(name): text for name, text in written.items()}
     todo = changes(project.root, files, folders=kustomize.FOLDERS, replaceable={_sample(name) for name in written})
     todo += [Change(folder / name, _sample(name), None) for name in obsolete]
+    invalid = list(samples.invalid_samples(project.kinds, folder))
+    warnings = [*map(str, lost), *map(str, invalid)]
     breaking = _breaking(project, released, crds) if check else []
     write(todo, check=check, verbose=verbose, output=output, warnings=warnings, breaking=breaking)
+    if check and invalid:
+        raise click.ClickException(f"samples that break the rules of their types: {', '.join(_files_of(invalid))}")
 
 
 def _sample(name: str) -> str:
@@ -87,7 +93,5 @@ def _breaking(project: Project, released: str, crds: list[JSONObject]) -> list[B
     return breaking_changes(released_crds(project.root, released), crds) if released else []
 
 
-def _warnings(project: Project, crds: list[JSONObject]) -> list[str]:
-    invalid_samples = samples.invalid_samples(project.kinds, project.root / "config" / "samples")
-    lost = lost_fields(crds) if project.program is None else require_conversions(project.program, crds)
-    return [*map(str, lost), *map(str, invalid_samples)]
+def _files_of(invalid: list[samples.InvalidSample]) -> list[str]:
+    return list(dict.fromkeys(_sample(each.file) for each in invalid))
