@@ -1,12 +1,20 @@
 """The version of ships that went before."""
 
-from kubewright import CustomResource, Model
+from kubewright import CustomResource, Model, field
 
 
 class ShipSpec(Model):
     """What a ship should be."""
 
     crew: int = 1
+    home: str
+    rig: str = "sloop"
+
+
+class ShipStatus(Model):
+    """What a ship is."""
+
+    aboard: int = 0
 
 
 class Ship(
@@ -20,3 +28,4 @@ class Ship(
     """A ship, as it was."""
 
     spec: ShipSpec
+    status: ShipStatus = field(default_factory=ShipStatus)
