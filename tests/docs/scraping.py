@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import ssl
+from pathlib import Path
+
+import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubewright import Context, LeaderElection, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
+from kubewright.manager import Certificate
 from kubewright.testing import Cluster, eventually
+from kubewright.webhooks import AdmissionContext, validator
+
+
+@validator(ConfigMap)
+def check(ctx: AdmissionContext[ConfigMap]) -> None: ...
 
 
 @controller(ConfigMap)
 async def look(ctx: Context[ConfigMap]) -> None: ...
 
 
-async def scraped(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
-    """Return the names of a running manager's metrics, with their labels."""
+async def scraped(cluster: Cluster, namespace: str, folder: Path) -> dict[str, set[str]]:
+    """Return the names of a running manager's metrics, with their labels. `folder` is for its certificate."""
+    authority, certificate = trustme.CA(), Certificate(folder / "tls.crt", folder / "tls.key")
+    issued = authority.issue_cert("localhost")
+    issued.private_key_pem.write_to_path(certificate.key)
+    issued.cert_chain_pems[0].write_to_path(certificate.certificate)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
     manager = Manager(
         [look],
         config=cluster.config,
         namespaces=namespace,
         health_address="0",
         metrics_address="127.0.0.1:0",
+        webhooks=[check],
+        webhook_port=0,
+        webhook_certificate=certificate,
         leader_election=LeaderElection(),
     )
     async with manager:
@@ -31,6 +50,9 @@ async def scraped(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
             assert sum(manager.metrics.controllers["configmap"].outcomes.values()) > 0
 
         await eventually(looked)
+        api_server = HTTPClient(f"https://localhost:{manager.webhook_port}", ssl=trusting)
+        await api_server.send(Request("POST", check.path))
+        await api_server.close()
         client = HTTPClient(f"http://127.0.0.1:{manager.metrics_port}")
         text = (await (await client.send(Request("GET", "/metrics"))).read()).decode()
         await client.close()

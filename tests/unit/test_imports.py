@@ -52,6 +52,26 @@ def test_an_operator_loads_only_the_built_in_kinds_that_it_names_and_their_depen
     assert not within(kinds, ("kubewright.apis.batch", "kubewright.apis.rbac", "kubewright.apis.storage"))
 
 
+def test_an_operator_without_webhooks_loads_nothing_of_them() -> None:
+    assert not within(loaded_by(OPERATOR), ("kubewright.webhooks", "kubewright.apis.admissionregistration"))
+
+
+WEBHOOKS = f"""{OPERATOR}
+from kubewright.webhooks import AdmissionContext, validator
+
+@validator(Widget)
+def check(ctx: AdmissionContext[Widget]) -> None: ...
+
+Manager(webhooks=[check])
+"""
+
+
+def test_webhooks_load_no_built_in_kinds_and_no_heavy_library() -> None:
+    loaded = loaded_by(WEBHOOKS)
+    assert not within(loaded, ("kubewright.apis.admissionregistration", "kubewright.apis.apiextensions", *HEAVY))
+    assert not within(loaded, SERVER)
+
+
 def test_importing_the_front_door_loads_no_other_part_and_no_library() -> None:
     loaded = loaded_by("import kubewright")
     assert within(loaded, ("kubewright",)) == {"kubewright"}

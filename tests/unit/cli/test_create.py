@@ -70,5 +70,5 @@ def test_a_group_of_kubernetes_points_at_create_controller(group: str) -> None:
 def test_create_webhook_names_the_alternatives() -> None:
     done = run("create", "webhook", "--group", "ship", "--defaulting")
     assert done.exit_code == 1
-    assert "webhooks are not supported yet" in done.output
+    assert "there is no scaffold of webhooks yet" in done.output
     assert 'the page "Webhooks"' in done.output

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 import trustme
@@ -287,6 +289,29 @@ async def test_an_incomplete_request_times_out(serve: Serve) -> None:
 async def test_an_idle_connection_is_closed(serve: Serve) -> None:
     server = await serve(echo, Limits(idle_timeout=0.5))
     said = await talk(server.port, b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+    assert said.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_any_port_on_all_interfaces_is_one_port() -> None:
+    server = Server(echo, host="", port=0)
+    await server.start()
+    try:
+        for host in ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",):
+            _, writer = await asyncio.open_connection(host, server.port)
+            writer.close()
+    finally:
+        await server.close()
+
+
+async def test_connections_over_the_limit_are_closed(serve: Serve) -> None:
+    server = await serve(echo, Limits(connections=1, idle_timeout=0.5))
+    _, first = await asyncio.open_connection("127.0.0.1", server.port)
+    await asyncio.sleep(0.01)
+    with suppress(ConnectionResetError):
+        assert await talk(server.port, b"GET / HTTP/1.1\r\n" + HOST + b"\r\n") == b""
+    first.close()
+    await first.wait_closed()
+    said = await talk(server.port, last(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"))
     assert said.startswith(b"HTTP/1.1 200 ")
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kubewright.machinery.errors import BadRequest, Invalid, RequestTooLarge
 from kubewright.machinery.json import equal
-from kubewright.machinery.patch import create_merge_patch, json_patch, merge_patch
+from kubewright.machinery.patch import create_json_patch, create_merge_patch, json_patch, merge_patch
 
 values = st.recursive(
     st.one_of(st.booleans(), st.integers(-3, 3), st.text("ab", max_size=2)),
@@ -97,3 +97,22 @@ def test_copies_in_a_patch_are_limited() -> None:
     with pytest.raises(Invalid) as refused:
         json_patch({"a": ["x" * 100]}, double)
     assert "bytes were copied" in str(refused.value.__cause__)
+
+
+@given(documents, documents)
+def test_a_created_json_patch_turns_one_document_into_the_other(old: dict[str, Any], new: dict[str, Any]) -> None:
+    patch = create_json_patch(old, new)
+    assert equal(json_patch(old, patch), new)
+    assert bool(patch) is not equal(old, new)
+
+
+def test_a_created_json_patch_leaves_the_ends_of_lists_alone() -> None:
+    old = {"list": [{"a": 1}, {"b": 1}, {"c": 1}]}
+    assert create_json_patch(old, {"list": [{"a": 1}, {"b": 2}, {"x": 1}, {"c": 1}]}) == [
+        {"op": "replace", "path": "/list/1/b", "value": 2},
+        {"op": "add", "path": "/list/2", "value": {"x": 1}},
+    ]
+    assert create_json_patch(old, {"list": [{"c": 1}]}) == [
+        {"op": "remove", "path": "/list/1"},
+        {"op": "remove", "path": "/list/0"},
+    ]

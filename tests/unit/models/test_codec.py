@@ -14,7 +14,7 @@ from kubewright.apis.core.v1 import ConfigMap, Pod, Secret
 from kubewright.apis.meta.v1 import MicroTime, ObjectMeta, Quantity
 from kubewright.apis.rbac.v1 import ClusterRole
 from kubewright.machinery.errors import DecodeError
-from kubewright.models import CustomResource, Model, codec, field
+from kubewright.models import UNSET, CustomResource, Model, UnsetType, codec, field
 
 
 class DiskSpec(Model):
@@ -212,3 +212,27 @@ def test_missing_metadata_spec_and_status_are_created() -> None:
 def test_a_deployment_without_a_template_is_rejected() -> None:
     with pytest.raises(DecodeError, match=r"Deployment \"a\": spec: object missing required field template"):
         codec.decode(Deployment, doc(metadata={"name": "a"}, spec={"selector": {}}))
+
+
+class SwitchSpec(Model):
+    on: bool | UnsetType | None = UNSET
+    lamp: DiskSpec = field(default_factory=lambda: DiskSpec(size="1"))
+
+
+class Switch(CustomResource, group="example.com", version="v1"):
+    spec: SwitchSpec
+
+
+@pytest.mark.parametrize(("sent", "value", "updated"), [({}, None, {"on": None}), ({"on": True}, UNSET, {})])
+def test_an_update_sets_and_unsets_a_field_that_may_be_unset(
+    sent: dict[str, Any], value: UnsetType | None, updated: dict[str, Any]
+) -> None:
+    found = codec.decode(Switch, doc(apiVersion="example.com/v1", kind="Switch", metadata={}, spec=sent))
+    found.spec.on = value
+    assert json.loads(codec.encode_update(found))["spec"] == updated
+
+
+def test_an_update_of_a_structure_that_was_absent_has_what_it_requires_and_its_changes() -> None:
+    found = codec.decode(Switch, doc(apiVersion="example.com/v1", kind="Switch", metadata={}, spec={}))
+    found.spec.lamp.note = "new"
+    assert json.loads(codec.encode_update(found))["spec"] == {"lamp": {"size": "1", "note": "new"}}

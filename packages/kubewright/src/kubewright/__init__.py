@@ -8,6 +8,7 @@
     apis          the built-in kinds: `from kubewright.apis.apps.v1 import Deployment`
     client        talks to an API server: configuration, every verb, watches
     cache         a local copy of objects, kept in sync; reads see your own writes
+    webhooks      fills in defaults, validates, converts between versions
     controllers   turns events into reconciles: work queue, sources, predicates
     manager       runs controllers: leader election, health, metrics, Events
     testing       a pytest plugin, faults, and what else tests of operators need

@@ -99,16 +99,15 @@ def api(
 @command.command("webhook", context_settings={"ignore_unknown_options": True}, add_help_option=False, hidden=True)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def webhook(flags: tuple[str, ...]) -> None:
-    """Fail, and name alternatives: webhooks are not supported yet.
+    """Fail, and say how to write webhooks: there is no scaffold of them yet.
 
     \b
     Example:
       kubewright create webhook
     """
     raise ConfigError(
-        "webhooks are not supported yet. Validate with markers and CEL rules in the types (m.XValidation), set "
-        "defaults in the types, and use a ValidatingAdmissionPolicy for other kinds; versions are not converted. See "
-        'the page "Webhooks" of the documentation'
+        "there is no scaffold of webhooks yet. Write them as functions, and give them to the Manager. Often markers, "
+        'CEL rules (m.XValidation) and defaults in the types are enough. See the page "Webhooks" of the documentation'
     )
 
 

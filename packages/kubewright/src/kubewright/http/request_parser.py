@@ -29,6 +29,8 @@ class Limits:
     """A client that does not read for this time is disconnected."""
     idle_timeout: float = 120.0
     """Between two requests. Longer than clients keep idle connections, so that clients close them."""
+    connections: int | None = None
+    """Open connections; further ones are closed at once. None for no limit."""
 
 
 class Refused(Exception):

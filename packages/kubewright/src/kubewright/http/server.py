@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import socket
 import ssl as tls
 from contextlib import suppress
 
@@ -25,6 +26,7 @@ from kubewright.http.request_parser import Limits
 from kubewright.http.server_connection import ServerConnection
 from kubewright.machinery.errors import ConfigError
 
+_BACKLOG = 1024
 _CUT = 1.0
 """Seconds for handlers and sockets to end after they were cancelled or closed."""
 
@@ -62,13 +64,15 @@ class Server:
         """Listen. Raises ConfigError if the address is not available."""
         loop = asyncio.get_running_loop()
         try:
+            both = _any_port() if not self._host and not self._port else None
             self._listener = await loop.create_server(
                 lambda: ServerConnection(self._handler, self._limits, self._connections),
-                self._host,
-                self._port,
+                self._host if both is None else None,
+                self._port if both is None else None,
+                sock=both,
                 ssl=self._ssl,
                 ssl_handshake_timeout=self._limits.read_timeout if self._ssl else None,
-                backlog=1024,
+                backlog=_BACKLOG,
             )
         except OSError as error:
             raise ConfigError(_why_not(self._host, self._port, error)) from error
@@ -91,6 +95,19 @@ class Server:
         with suppress(TimeoutError):  # a client that never finishes its handshake
             async with asyncio.timeout(_CUT):
                 await listener.wait_closed()
+
+
+def _any_port() -> socket.socket | None:
+    """Return a socket of IPv6 and IPv4 at any free port; None where there is no such socket.
+
+    Without it, an event loop listens on two sockets, each at a free port of its own.
+    """
+    if not socket.has_dualstack_ipv6():
+        return None
+    try:
+        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
+    except OSError:  # IPv6 is turned off
+        return None
 
 
 async def _ended(connections: set[ServerConnection], seconds: float) -> None:

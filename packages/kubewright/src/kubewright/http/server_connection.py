@@ -73,6 +73,10 @@ class ServerConnection(asyncio.Protocol):
         self._parser = RequestParser(self._limits, self._peer, self._enqueue, self._invite)
         loop = asyncio.get_running_loop()
         self._deadline = Deadline(loop, self._expire)
+        most = self._limits.connections
+        if most is not None and len(self._siblings) >= most:
+            _log.warning("Connection refused", peer=self._peer.address, connections=most)
+            self._transport.abort()
         self._siblings.add(self)
         self.ended = loop.create_task(self._serve())
 

@@ -1,4 +1,6 @@
-"""Errors about one field of an object, with the API server's messages.
+"""Errors about one field of an object, with the API server's messages. Validators return them.
+
+    return [fields.invalid("spec.replicas", 2, "must be odd")]
 
 Follows k8s.io/apimachinery/pkg/util/validation/field.
 """
@@ -35,7 +37,7 @@ OMITTED: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault: `field` is its path (`spec.ports[0].port`), `reason` the cause's reason in a Status."""
+    """One error: `field` is its path (`spec.ports[0].port`), `reason` the cause's reason in a Status."""
 
     reason: str
     field: str
@@ -62,39 +64,48 @@ def _value_text(value: object) -> str:
 
 
 def required(field: str, detail: str = "") -> FieldError:
+    """Return the error of a field: a value is missing."""
     return FieldError("FieldValueRequired", field, "", detail)
 
 
 def invalid(field: str, value: object, detail: str) -> FieldError:
+    """Return the error of a field: a value breaks a rule; `detail` says which, as in "must be odd"."""
     return FieldError("FieldValueInvalid", field, value, detail)
 
 
 def type_invalid(field: str, value: object, detail: str) -> FieldError:
+    """Return the error of a field: a value has another type than the field."""
     return FieldError("FieldValueTypeInvalid", field, value, detail)
 
 
 def not_supported(field: str, value: object, supported: Iterable[str]) -> FieldError:
+    """Return the error of a field: a value is none of those that are supported."""
     detail = "supported values: " + ", ".join(f'"{each}"' for each in supported)
     return FieldError("FieldValueNotSupported", field, value, detail)
 
 
 def duplicate(field: str, value: object) -> FieldError:
+    """Return the error of a field: a value occurs twice where it must be unique."""
     return FieldError("FieldValueDuplicate", field, value)
 
 
 def forbidden(field: str, detail: str) -> FieldError:
+    """Return the error of a field: a field must not be set, or not be changed; `detail` says why."""
     return FieldError("FieldValueForbidden", field, None, detail)
 
 
 def not_found(field: str, value: object) -> FieldError:
+    """Return the error of a field: a value names something that does not exist."""
     return FieldError("FieldValueNotFound", field, value)
 
 
 def too_long(field: str, limit: int) -> FieldError:
+    """Return the error of a field: a text has more than `limit` bytes."""
     unit = "byte" if limit == 1 else "bytes"
     return FieldError("FieldValueTooLong", field, "", f"may not be more than {limit} {unit}")
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
+    """Return the error of a field: a list has `count` items, more than `limit`."""
     unit = "item" if limit == 1 else "items"
     return FieldError("FieldValueTooMany", field, count, f"must have at most {limit} {unit}")

@@ -55,6 +55,51 @@ def create_merge_patch(old: JSONObject, new: JSONObject) -> JSONObject:
     return patch
 
 
+def create_json_patch(old: JSONObject, new: JSONObject) -> JSONArray:
+    """Return the operations (RFC 6902) that turn `old` into `new`; empty if they are equal.
+
+    Items that two lists have in common at their start and at their end are left alone.
+    """
+    operations: JSONArray = []
+    _compare_objects(old, new, "", operations)
+    return operations
+
+
+def _compare(old: Any, new: Any, path: str, operations: JSONArray) -> None:
+    if old is new or equal(old, new):
+        return
+    if is_object(old) and is_object(new):
+        _compare_objects(old, new, path, operations)
+    elif is_array(old) and is_array(new):
+        _compare_arrays(old, new, path, operations)
+    else:
+        operations.append({"op": "replace", "path": path, "value": new})
+
+
+def _compare_objects(old: JSONObject, new: JSONObject, path: str, operations: JSONArray) -> None:
+    operations += ({"op": "remove", "path": path + pointer(key)} for key in old if key not in new)
+    for key, value in new.items():
+        if key in old:
+            _compare(old[key], value, path + pointer(key), operations)
+        else:
+            operations.append({"op": "add", "path": path + pointer(key), "value": value})
+
+
+def _compare_arrays(old: JSONArray, new: JSONArray, path: str, operations: JSONArray) -> None:
+    shorter = min(len(old), len(new))
+    start = next((index for index in range(shorter) if not equal(old[index], new[index])), shorter)
+    rest = shorter - start
+    end = next((index for index in range(rest) if not equal(old[-1 - index], new[-1 - index])), rest)
+    replaced = len(old) - start - end
+    added = len(new) - start - end
+    for index in range(start, start + min(replaced, added)):
+        _compare(old[index], new[index], f"{path}/{index}", operations)
+    for index in range(start + replaced - 1, start + added - 1, -1):
+        operations.append({"op": "remove", "path": f"{path}/{index}"})
+    for index in range(start + replaced, start + added):
+        operations.append({"op": "add", "path": f"{path}/{index}", "value": new[index]})
+
+
 def pointer(*path: str) -> str:
     """Return the JSON pointer (RFC 6901) for `path`."""
     return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in path)

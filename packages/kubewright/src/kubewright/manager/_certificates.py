@@ -1,4 +1,4 @@
-"""The certificate of a manager's HTTPS server: from files, which may be renewed, or self-signed.
+"""The certificates of a manager's HTTPS servers: from files, which may be renewed, self-signed, or from a provider.
 
 Files are checked at each handshake. A renewed certificate, for example by cert-manager, is used from the next
 connection on. If it cannot be read, the previous one stays in use. A self-signed certificate is valid for a year and
@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kubewright.client._client import Client
+    from kubewright.webhooks import Webhook
 
 _LIFETIME: Final = timedelta(days=365)
 _BACKDATED: Final = timedelta(hours=1)
@@ -35,7 +40,35 @@ class SelfSigned:
     """A certificate created at the start, which clients cannot verify."""
 
 
-def server_context(certificate: Certificate | None, on_read: Callable[[], None]) -> ssl.SSLContext:
+@dataclass(frozen=True, slots=True)
+class ServerCertificate:
+    """What a server proves its identity with."""
+
+    context: ssl.SSLContext
+    """The TLS context of the server. It may change its certificate while the server runs."""
+    ca_bundle: bytes = b""
+    """The certificates, in PEM, by which clients recognize the server; empty if others distribute them."""
+
+
+class CertificateProvider(Protocol):
+    """Provides the certificate of the webhook server, for example one that a manager makes itself."""
+
+    def provide(self, client: Client, webhooks: Sequence[Webhook]) -> AbstractAsyncContextManager[ServerCertificate]:
+        """Yield the certificate while a manager runs.
+
+        It is entered before the webhook server starts and before the election, and left after the server has ended.
+        `client` is that of the manager; its writes do not need the leader. `webhooks` are what the server serves.
+        """
+        ...
+
+
+Purpose: TypeAlias = Literal["metrics", "webhook"]
+"""What a server is for: the start of its flags."""
+
+
+def server_context(
+    certificate: Certificate | None, on_read: Callable[[], None], purpose: Purpose = "metrics"
+) -> ssl.SSLContext:
     """Return the TLS context of a server with that certificate, or with a self-signed one.
 
     Calls `on_read` each time that files are read. Raises ConfigError if the files cannot be used, or if there are none
@@ -43,7 +76,7 @@ def server_context(certificate: Certificate | None, on_read: Callable[[], None])
     """
     if certificate is None:
         return _self_signed()
-    files = _Files(certificate, on_read)
+    files = _Files(certificate, on_read, purpose)
     context = files.context
 
     def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
@@ -56,7 +89,7 @@ def server_context(certificate: Certificate | None, on_read: Callable[[], None])
 class _Files:
     """The TLS context for the current content of the files."""
 
-    def __init__(self, certificate: Certificate, on_read: Callable[[], None]) -> None:
+    def __init__(self, certificate: Certificate, on_read: Callable[[], None], purpose: Purpose) -> None:
         self._certificate = certificate
         self._on_read = on_read
         self._log = get_logger("kubewright.manager.certificates")
@@ -66,7 +99,8 @@ class _Files:
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
                 f"certificate {certificate.certificate} with key {certificate.key}: {error}; provide a certificate and "
-                f"its key in PEM (--metrics-cert-path, --metrics-cert-name, --metrics-cert-key), or neither"
+                f"its key in PEM (--{purpose}-cert-path, --{purpose}-cert-name, --{purpose}-cert-key)"
+                f"{', or neither' if purpose == 'metrics' else ''}"
             ) from error
         on_read()
 

@@ -14,7 +14,7 @@ from prometheus_client.exposition import choose_encoder
 
 from kubewright.cache._informer import Informer
 from kubewright.controllers._outcome import Failure
-from kubewright.manager._metrics import ControllerMetrics, Histogram, Metrics
+from kubewright.manager._metrics import ControllerMetrics, Histogram, Metrics, WebhookMetrics
 
 _Values: TypeAlias = dict[str, tuple[str, Callable[[ControllerMetrics], float]]]
 """By the name of a family: its help text, and its value for a controller."""
@@ -47,6 +47,7 @@ def families(metrics: Metrics) -> Iterator[Metric]:
     yield from _reconciles(controllers)
     yield from _queues(controllers)
     yield from _own(controllers)
+    yield from _webhooks(metrics.webhooks)
     yield from _caches(list(metrics.cache or ()))
     requests = CounterMetricFamily(
         "rest_client_requests", "Number of HTTP requests, by status code, method and host.",
@@ -102,6 +103,33 @@ def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
         "reconcile_time_seconds": ("Duration of reconciles in seconds.", lambda each: each.reconcile_seconds)
     }
     yield from _distributions(prefix, labels, histograms, controllers)
+
+
+def _webhooks(webhooks: dict[str, WebhookMetrics]) -> Iterator[Metric]:
+    if not webhooks:
+        return
+    prefix = "controller_runtime_webhook_"
+    total = CounterMetricFamily(
+        f"{prefix}requests", "Number of requests to webhooks, by HTTP status.", labels=("webhook", "code")
+    )
+    latency = HistogramMetricFamily(
+        f"{prefix}latency_seconds", "Duration of requests to webhooks in seconds.", labels=("webhook",)
+    )
+    running = GaugeMetricFamily(
+        f"{prefix}requests_in_flight", "Number of requests to webhooks that run now.", labels=("webhook",)
+    )
+    for path, each in webhooks.items():
+        for code, count in each.requests.items():
+            total.add_metric((path, str(code)), count)
+        latency.add_metric((path,), each.seconds.buckets(), each.seconds.sum)
+        running.add_metric((path,), each.in_flight)
+    yield from (total, latency, running)
+    for name, conversion in (("webhook_panics", False), ("conversion_webhook_panics", True)):
+        panics = CounterMetricFamily(
+            f"controller_runtime_{name}", "Number of webhook calls that failed because of a mistake in the code."
+        )
+        panics.add_metric((), sum(each.panics for path, each in webhooks.items() if (path == "/convert") is conversion))
+        yield panics
 
 
 def _queues(controllers: list[ControllerMetrics]) -> Iterator[Metric]:

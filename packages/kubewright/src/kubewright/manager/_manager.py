@@ -2,13 +2,14 @@
 
 Start
     1. The health and metrics servers.
-    2. The checks: the API server serves the kinds, and this user has the declared permissions.
-    3. The caches, then the lifespan's resources.
-    4. Leader election, if any. Caches run before it, so that a standby is warm.
-    5. The controllers.
+    2. The webhook server, if any: the lists of the caches may need its conversions. Reviews wait for step 4.
+    3. The checks: the API server serves the kinds, and this user has the declared permissions.
+    4. The caches, then the lifespan's resources.
+    5. Leader election, if any. Caches run before it, so that a standby is warm, and its webhooks answer.
+    6. The controllers.
 Stop
     Controllers take no more work, and reconciles that run finish within `graceful_timeout`. Then the Lease is released,
-    and the resources, the caches and the servers close, in this order.
+    reviews that run finish, and the resources, the caches and the other servers close, in this order.
 
 A Manager has no process-wide state: one process can run several.
 
@@ -37,7 +38,7 @@ from kubewright.controllers._controller import Controller
 from kubewright.controllers._fuse import DeleteFuse
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
-from kubewright.manager._certificates import Certificate, SelfSigned
+from kubewright.manager._certificates import Certificate, CertificateProvider, SelfSigned
 from kubewright.manager._gate import METRICS_AUTH_RULES, METRICS_READER_RULES
 from kubewright.manager._health import Probes
 from kubewright.manager._leader import LEASE_RULE, LeaderElection
@@ -49,6 +50,8 @@ from kubewright.models._rbac import PolicyRule
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+    from kubewright.webhooks import Webhook
 
 R = TypeVar("R")
 
@@ -73,6 +76,9 @@ class ManagerChanges(TypedDict, total=False):
     health_address: str | None
     metrics_address: str | None
     metrics_secure: Certificate | SelfSigned | None
+    webhooks: Sequence[Webhook]
+    webhook_port: int | None
+    webhook_certificate: Certificate | CertificateProvider | None
     wait_for_kinds: bool
     delete_fuse: DeleteFuse | None
     allow_mass_deletion: bool
@@ -109,6 +115,9 @@ class Manager:
         health_address: str | None = None,
         metrics_address: str | None = None,
         metrics_secure: Certificate | SelfSigned | None = None,
+        webhooks: Sequence[Webhook] = (),
+        webhook_port: int | None = None,
+        webhook_certificate: Certificate | CertificateProvider | None = None,
         wait_for_kinds: bool = False,
         delete_fuse: DeleteFuse | None = None,
         allow_mass_deletion: bool = False,
@@ -137,6 +146,10 @@ class Manager:
         health_address, metrics_address: `host:port`. Port 0 picks a free port, and the address `"0"` turns the server
             off. Default: `:8081` for probes and `:8080` for metrics in a program that `main` runs, else no server.
         metrics_secure: serve metrics over HTTPS, to authorized users only, with this certificate or a self-signed one.
+        webhooks: what `kubewright.webhooks` declares. Every replica serves them, whether it leads or not.
+        webhook_port: the port of the webhook server, on all interfaces. 0 picks a free port, and -1 turns the server
+            off. Default: 9443 in a program that `main` runs, else no server.
+        webhook_certificate: files, which are read again when they change, or what provides a certificate otherwise.
         wait_for_kinds: controllers whose CustomResourceDefinitions are missing wait for them, and `/readyz` says so.
             Default: the start fails.
         delete_fuse: for each controller that has none of its own.
@@ -162,6 +175,9 @@ class Manager:
             health_address=health_address,
             metrics_address=metrics_address,
             metrics_secure=metrics_secure,
+            webhooks=tuple(webhooks),
+            webhook_port=webhook_port,
+            webhook_certificate=webhook_certificate,
             wait_for_kinds=wait_for_kinds,
             delete_fuse=delete_fuse,
             allow_mass_deletion=allow_mass_deletion,
@@ -180,6 +196,8 @@ class Manager:
         self.probes = Probes()
         """The checks of `/healthz` and `/readyz`; add your own."""
         self.probes.add_readyz("caches", self._check_caches)
+        if webhooks:
+            self.probes.add_readyz("webhooks", self._check_webhooks)
         self.metrics = Metrics(self._options.name)
         """What `/metrics` shows. Register metrics of your own in `metrics.registry`."""
 
@@ -204,6 +222,9 @@ class Manager:
             "health_address": options.health_address,
             "metrics_address": options.metrics_address,
             "metrics_secure": options.metrics_secure,
+            "webhooks": options.webhooks,
+            "webhook_port": options.webhook_port,
+            "webhook_certificate": options.webhook_certificate,
             "wait_for_kinds": options.wait_for_kinds,
             "delete_fuse": options.delete_fuse,
             "allow_mass_deletion": options.allow_mass_deletion,
@@ -239,6 +260,11 @@ class Manager:
     def controllers(self) -> tuple[Controller[Any], ...]:
         """The controllers that this manager runs."""
         return self._options.controllers
+
+    @property
+    def webhooks(self) -> tuple[Webhook, ...]:
+        """The webhooks that this manager serves."""
+        return self._options.webhooks
 
     @property
     def lifespan(self) -> Lifespan | None:
@@ -280,6 +306,12 @@ class Manager:
         """The port of the metrics server; 0 when it does not run."""
         return self._run.metrics_port if self._run is not None else 0
 
+    @property
+    def webhook_port(self) -> int:
+        """The port of the webhook server; 0 when it does not run."""
+        server = self._run.webhooks if self._run is not None else None
+        return server.port if server is not None else 0
+
     def resource(self, kind: type[R]) -> R:
         """Return what the lifespan yielded, for runnables; reconciles use `ctx.resource`.
 
@@ -295,7 +327,7 @@ class Manager:
         self._runnables.append((runnable, needs_leader))
 
     def rbac_rules(self) -> list[PolicyRule]:
-        """Return the rules of the manager's role: what the controllers declare, and Events."""
+        """Return the rules of the manager's role: what controllers and webhooks declare, and Events."""
         return self._options.rbac_rules()
 
     def leader_election_rules(self) -> list[PolicyRule]:
@@ -363,7 +395,13 @@ class Manager:
         block, self._block = self._block, None
         return await block.__aexit__(kind, error, traceback) if block is not None else None
 
+    def _check_webhooks(self) -> None:
+        if self._options.serves_webhooks and not self.webhook_port:
+            raise ConfigError("the webhook server does not listen")
+
     def _check_caches(self) -> None:
+        if self._options.serves_conversions:
+            return  # the API server can list the kinds of the caches only if this process is ready to convert
         if self._run is None or not self._ready.is_set():
             raise ConfigError("not complete yet")
         waiting = self._run.kinds_not_synced()

@@ -106,12 +106,38 @@ class ControllerMetrics(ControllerObserver):
         self.paused_objects = objects
 
 
+_WEBHOOK_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class WebhookMetrics:
+    """The counts of the webhooks at one path."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[int] = Counter()
+        """By HTTP status."""
+        self.in_flight = self.panics = 0
+        self.seconds = Histogram(_WEBHOOK_BUCKETS)
+
+    def started(self) -> None:
+        self.in_flight += 1
+
+    def ended(self, code: int, seconds: float) -> None:
+        self.in_flight -= 1
+        self.requests[code] += 1
+        self.seconds.observe(seconds)
+
+    def panicked(self) -> None:
+        self.panics += 1
+
+
 class Metrics:
     """All counts of one Manager, and the metrics of the operator's own."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.controllers: dict[str, ControllerMetrics] = {}
+        self.webhooks: dict[str, WebhookMetrics] = {}
+        """By path."""
         self.requests: Counter[tuple[str, str, str]] = Counter()
         self.events: dict[Fate, int] = {"written": 0, "refused": 0, "dropped": 0}
         """Events that reconcilers recorded, by their fate."""
@@ -140,6 +166,10 @@ class Metrics:
         """Return the counts of that controller; they continue when it is started again."""
         return self.controllers.setdefault(name, ControllerMetrics(name, workers))
 
+    def webhook(self, path: str) -> WebhookMetrics:
+        """Return the counts of the webhooks at that path."""
+        return self.webhooks.setdefault(path, WebhookMetrics())
+
     def request(self, code: str, method: str, host: str) -> None:
         """Count a request to the API server; `code` is `<error>` if no answer came."""
         self.requests[code, method, host] += 1
@@ -149,7 +179,7 @@ class Metrics:
         self.events[fate] += 1
 
     def certificate_read(self) -> None:
-        """Count that the files of the metrics server's certificate were read."""
+        """Count that the files of a server's certificate were read."""
         self.certificates_read += 1
 
 

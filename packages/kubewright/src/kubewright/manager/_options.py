@@ -25,6 +25,9 @@ from kubewright.models._rbac import PolicyRule
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
+    from kubewright.manager._certificates import CertificateProvider
+    from kubewright.webhooks import Webhook
+
 EVENTS_RULE: Final = PolicyRule(api_groups=["events.k8s.io"], resources=["events"], verbs=["create", "patch"])
 """What a manager needs to write Events."""
 
@@ -46,6 +49,9 @@ class ManagerOptions:
     health_address: str | None = None
     metrics_address: str | None = None
     metrics_secure: Certificate | SelfSigned | None = None
+    webhooks: tuple[Webhook, ...] = ()
+    webhook_port: int | None = None
+    webhook_certificate: Certificate | CertificateProvider | None = None
     wait_for_kinds: bool = False
     delete_fuse: DeleteFuse | None = None
     allow_mass_deletion: bool = False
@@ -68,9 +74,39 @@ class ManagerOptions:
                 f"of them another name, @controller(..., name=...)"
             )
 
+        if self.webhooks:
+            from kubewright.webhooks._webhooks import check_webhooks
+
+            check_webhooks(self.webhooks)
+        if self.webhook_port is not None and not -1 <= self.webhook_port <= 65535:
+            raise ConfigError(
+                f"Manager: webhook_port={self.webhook_port}: write a port, 0 for any free port, or -1 for no server"
+            )
+
+    @property
+    def serves_webhooks(self) -> bool:
+        """Whether there is a webhook server."""
+        return bool(self.webhooks) and self.webhook_port is not None and self.webhook_port >= 0
+
+    @property
+    def serves_conversions(self) -> bool:
+        """Whether there is a webhook server that converts objects."""
+        if not self.serves_webhooks:
+            return False
+        from kubewright.webhooks import Conversion
+
+        return any(isinstance(each, Conversion) for each in self.webhooks)
+
+    @property
+    def cached_kinds(self) -> list[type[Object]]:
+        """All kinds that the cache contains."""
+        of_controllers = [kind for each in self.controllers for kind in each.cached_kinds]
+        of_webhooks = [kind for each in self.webhooks for kind in each.cached]
+        return list(dict.fromkeys([*of_controllers, *of_webhooks]))
+
     def rbac_rules(self) -> list[PolicyRule]:
-        """Return the rules of the manager's role: what the controllers declare, and Events."""
-        return [rule for each in self.controllers for rule in each.rbac_rules()] + [EVENTS_RULE]
+        """Return the rules of the manager's role: what controllers and webhooks declare, and Events."""
+        return [rule for each in (*self.controllers, *self.webhooks) for rule in each.rbac_rules()] + [EVENTS_RULE]
 
 
 def default_name(controllers: Sequence[Controller[Any]]) -> str:

@@ -23,7 +23,7 @@ from kubewright._runtime.signals import on_each_stop_signal
 from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, KubewrightError, Unauthorized
 from kubewright.manager import _logs as logs
-from kubewright.manager._certificates import Certificate, SelfSigned
+from kubewright.manager._certificates import Certificate, Purpose, SelfSigned
 from kubewright.manager._leader import LeaderElection
 from kubewright.manager._options import ManagerOptions
 
@@ -99,7 +99,8 @@ def _stop_on_signals(manager: Manager) -> None:
 
 def _packages(manager: Manager) -> set[str]:
     """Return the top-level packages of the operator's own code."""
-    functions = [each.reconcile for each in manager.controllers] + [manager.lifespan]
+    functions: list[object] = [each.reconcile for each in manager.controllers]
+    functions += [manager.lifespan, *(getattr(each, "function", None) for each in manager.webhooks)]
     modules = {str(getattr(each, "__module__", "")) for each in functions}
     return {each.partition(".")[0] for each in modules}
 
@@ -128,6 +129,8 @@ def _configured(options: ManagerOptions, flags: argparse.Namespace) -> ManagerOp
         health_address=flags.health_probe_bind_address,
         metrics_address=flags.metrics_bind_address,
         metrics_secure=_metrics_secure(options, flags),
+        webhook_port=flags.webhook_port,
+        webhook_certificate=_files(flags, "webhook") or options.webhook_certificate,
         wait_for_kinds=options.wait_for_kinds or flags.wait_for_kinds,
         allow_mass_deletion=options.allow_mass_deletion or flags.allow_mass_deletion,
         flags=flags,
@@ -137,10 +140,13 @@ def _configured(options: ManagerOptions, flags: argparse.Namespace) -> ManagerOp
 def _metrics_secure(options: ManagerOptions, flags: argparse.Namespace) -> Certificate | SelfSigned | None:
     default: Certificate | SelfSigned = SelfSigned()
     chosen = _chosen(flags.metrics_secure, options.metrics_secure, default)
-    if chosen is None or not flags.metrics_cert_path:
-        return chosen
-    folder = Path(flags.metrics_cert_path)
-    return Certificate(folder / flags.metrics_cert_name, folder / flags.metrics_cert_key)
+    return chosen if chosen is None else _files(flags, "metrics") or chosen
+
+
+def _files(flags: argparse.Namespace, purpose: Purpose) -> Certificate | None:
+    """Return the certificate that the flags name."""
+    path, name, key = (getattr(flags, f"{purpose}_cert_{part}") for part in ("path", "name", "key"))
+    return Certificate(Path(path, name), Path(path, key)) if path else None
 
 
 def _chosen(flag: bool | None, option: T | None, default: T) -> T | None:
@@ -209,6 +215,18 @@ def _add_standard_flags(parser: _Flags, options: ManagerOptions) -> None:
     )
     parser.add_argument("--metrics-cert-name", default="tls.crt", metavar="FILE", help="file name of the certificate")
     parser.add_argument("--metrics-cert-key", default="tls.key", metavar="FILE", help="file name of the key")
+    parser.add_argument(
+        "--webhook-port",
+        type=int,
+        default=9443 if options.webhook_port is None else options.webhook_port,
+        metavar="PORT",
+        help="where webhooks are served; 0 picks a free port, -1 turns them off",
+    )
+    parser.add_argument(
+        "--webhook-cert-path", default="", metavar="FOLDER", help="folder of the certificate of the webhooks"
+    )
+    parser.add_argument("--webhook-cert-name", default="tls.crt", metavar="FILE", help="file name of the certificate")
+    parser.add_argument("--webhook-cert-key", default="tls.key", metavar="FILE", help="file name of the key")
     parser.add_argument(
         "--wait-for-kinds", default=False, help="wait for CustomResourceDefinitions that are not installed", **switch
     )

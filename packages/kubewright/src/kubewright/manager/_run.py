@@ -38,6 +38,7 @@ from kubewright.models import Object
 
 if TYPE_CHECKING:
     from kubewright.manager._events import EventWriter
+    from kubewright.manager._webhooks import WebhookServer
 
 Runnables: TypeAlias = list[tuple[Callable[[], Coroutine[Any, Any, None]], bool]]
 """Functions that run next to the controllers, each with whether it needs the leader."""
@@ -63,6 +64,8 @@ class Run:
         self.resource: object = None
         """What the lifespan yielded."""
         self.health_port = self.metrics_port = 0
+        self.webhooks: WebhookServer | None = None
+        """None unless there is a webhook server."""
         self.tasks = Supervisor()
         self._options = options
         self._probes = probes
@@ -71,7 +74,7 @@ class Run:
         self._lifespan = lifespan
         self._identity = identity()
         self._log = get_logger("kubewright.manager")
-        self._kinds = list(dict.fromkeys(kind for each in options.controllers for kind in each.cached_kinds))
+        self._kinds = options.cached_kinds
         self._missing: list[type[Object]] = []
         """Kinds that were not served at the start, and are waited for."""
 
@@ -81,12 +84,18 @@ class Run:
         Raises the error that prevented the start, or the first error of a task.
         """
         try:
-            async with self._health(), self._connected() as (client, writer, elector), self._scraping(client):
+            async with (
+                self._health(),
+                self._connected() as (client, writer, elector),
+                self._scraping(client),
+                self._serving_webhooks(client),
+            ):
                 await self.tasks.or_stop(self._check(client, elector))
                 events = self._events(client)
                 async with (
                     self._caching(writer, events) as loops,
                     self._resources(loops),
+                    self._reviewing(client),
                     self._in_parallel([events.run()], needs_leader=False),
                 ):
                     on_ready()
@@ -122,6 +131,27 @@ class Run:
             context = partial(server_context, files, self._metrics.certificate_read)
         address = self._options.metrics_address
         async with serving(handler, address, "metrics_address", context) as self.metrics_port:
+            yield
+
+    @asynccontextmanager
+    async def _serving_webhooks(self, client: Client) -> AsyncGenerator[None]:
+        if not self._options.serves_webhooks:
+            yield
+            return
+        from kubewright.manager._webhooks import WebhookServer
+
+        self.webhooks = WebhookServer(self._options, self._metrics)
+        async with self.webhooks.running(client):
+            yield
+
+    @asynccontextmanager
+    async def _reviewing(self, client: Client) -> AsyncGenerator[None]:
+        """Answer admission reviews while the block runs, also if another process leads."""
+        if self.webhooks is None:
+            yield
+            return
+        assert self.client is not None
+        async with self.webhooks.reviewing(client, self.client.cache, self.resource):
             yield
 
     @asynccontextmanager
@@ -193,6 +223,8 @@ class Run:
         loops = [self._loop(each, self.client, cache, events) for each in self._options.controllers]
         for loop in loops:
             loop.start()
+        for kind in self._kinds:
+            cache.informer(kind)
         cache.start()
         try:
             await self.tasks.or_stop(cache.wait_synced(_SYNC_TIMEOUT, apart_from=self._missing))

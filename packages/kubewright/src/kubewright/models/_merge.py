@@ -32,6 +32,12 @@ def changed(document: JSONObject, before: Struct, after: Struct) -> JSONObject:
     return out
 
 
+def _required(value: Struct) -> JSONObject:
+    """Return the fields without which there is no structure of this class."""
+    fields = msgspec.structs.fields(type(value))
+    return {each.encode_name: plain(getattr(value, each.name)) for each in fields if each.required}
+
+
 @cache
 def _fields(cls: type[Struct]) -> list[tuple[str, str, Any]]:
     """Attribute, name on the wire, and omitted value of each field."""
@@ -45,12 +51,19 @@ def _not_sent(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def _same(was: Any, now: Any) -> bool:
-    return was is now or encode(was) == encode(now)
+    if was is now:
+        return True
+    if was is msgspec.UNSET or now is msgspec.UNSET:
+        return False
+    return encode(was) == encode(now)
 
 
 def _changed_value(document: Any, was: Any, now: Any) -> Any:
-    if isinstance(now, Struct) and type(was) is type(now) and is_object(document):
-        return changed(document, was, now)
+    if isinstance(now, Struct) and type(was) is type(now):
+        if document is None:  # the class has a default that the document lacks
+            return changed(_required(was), was, now)
+        if is_object(document):
+            return changed(document, was, now)
     if is_object(document) and is_object(was) and is_object(now):
         return _changed_map(document, was, now)
     if is_array(document) and is_array(was) and is_array(now) and len(document) == len(was):

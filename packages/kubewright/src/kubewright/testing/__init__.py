@@ -5,6 +5,8 @@ eventually, gone         waiting for a state
 Faults                   faults between an operator and its API server
 killed_after_each_write  operators that die after their first write, their second, and so on
 failure                  an answer that rejects a request, for `Faults.answer`
+review                   the review of an object by a webhook, without a server
+check_round_trips        whether conversions lose nothing, with generated objects
 VirtualClock             a clock that a test moves
 Clock, SystemClock       for clocks of your own: a subclass of SystemClock can be ahead of time
 VirtualTimeLoop          an event loop whose time jumps, for tests without sockets
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from kubewright.testing._faults import Faults as Faults
     from kubewright.testing._faults import failure as failure
     from kubewright.testing._faults import killed_after_each_write as killed_after_each_write
+    from kubewright.testing._reviews import Review as Review
+    from kubewright.testing._reviews import review as review
+    from kubewright.testing._round_trips import check_round_trips as check_round_trips
     from kubewright.testing._time import VirtualClock as VirtualClock
     from kubewright.testing._time import VirtualTimeLoop as VirtualTimeLoop
     from kubewright.testing._waiting import eventually as eventually
@@ -31,13 +36,16 @@ _HOMES: Final = {
     "Clock": ".._runtime.clock",
     "Cluster": "._cluster",
     "Faults": "._faults",
+    "Review": "._reviews",
     "SystemClock": ".._runtime.clock",
     "VirtualClock": "._time",
     "VirtualTimeLoop": "._time",
+    "check_round_trips": "._round_trips",
     "eventually": "._waiting",
     "failure": "._faults",
     "gone": "._waiting",
     "killed_after_each_write": "._faults",
+    "review": "._reviews",
 }
 """Imported on demand, because pytest loads this package in every run."""
 
@@ -45,13 +53,16 @@ __all__ = [
     "Clock",
     "Cluster",
     "Faults",
+    "Review",
     "SystemClock",
     "VirtualClock",
     "VirtualTimeLoop",
+    "check_round_trips",
     "eventually",
     "failure",
     "gone",
     "killed_after_each_write",
+    "review",
 ]
 
 
