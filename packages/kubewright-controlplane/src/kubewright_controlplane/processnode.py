@@ -26,7 +26,7 @@ from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
-from kubewright_controlplane.common.network import LOOPBACK, ProcessNetwork
+from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.permissions import unrestricted
 from kubewright_controlplane.common.selection import SCOPES
 from kubewright_controlplane.kubelet.images import Image
@@ -35,6 +35,7 @@ from kubewright_controlplane.kubelet.node import VERSION, address_of, ready_stat
 from kubewright_controlplane.kubelet.processes import ProcessPods, ProcessRuntime
 from kubewright_controlplane.kubelet.sandbox import APIAddress
 from kubewright_controlplane.kubelet.server import KubeletAPI, KubeletServer
+from kubewright_controlplane.ports import LOOPBACK
 from kubewright_controlplane.proxy.nodeports import NodePorts, proxy
 
 LABEL: Final = "kubewright.dev/processes"

@@ -230,10 +230,6 @@ async def test_definitions_and_objects_survive_a_restart(tmp_path: Path, clock: 
             "is an invalid path: does not refer to a valid field",
         ),
         (
-            {"conversion": {"strategy": "Webhook"}},
-            "conversion webhooks are not supported yet by the embedded API server",
-        ),
-        (
             {"group": "nodot"},
             'metadata.name: Invalid value: "foos.example.com": must be spec.names.plural+"."+spec.group',
         ),

@@ -36,4 +36,8 @@ class ServerOptions:
     """Answers like kubelets for running containers: `/containerLogs/{namespace}/{pod}/{container}`, and 404 for
     unknown containers. None: no container runs.
     """
+    webhooks: Mapping[str, Handler] = field(default_factory=dict[str, Handler])
+    """Admission webhooks in this process, by host name: that of a configuration's `url`, or `name.namespace.svc` for
+    its `service`. They are called without a connection. They may be added and removed while the server runs.
+    """
     clock: Clock = field(default_factory=SystemClock)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from kubewright.http.message import Request, Response
 from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
+from kubewright_controlplane.apiserver.admission.webhooks.reviewers import Webhooks
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication
 from kubewright_controlplane.apiserver.authorization.authorizer import build_authorizer
@@ -34,6 +35,8 @@ from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.store import Log, Store
+from kubewright_controlplane.apiserver.webhooks.client import WebhookClients
+from kubewright_controlplane.apiserver.webhooks.services import ServiceResolver
 
 
 class APIServer:
@@ -55,7 +58,10 @@ class APIServer:
         authorizer = build_authorizer(self.resources)
         builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
         admission.extend(default_plugins(self.resources, self.options.disabled_admission))
-        self._definitions = Definitions(self.resources, self.options.clock)
+        self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
+        webhooks = Webhooks(self.resources, authorizer, self._webhooks)
+        admission.add_reviewers([webhooks.mutating, webhooks.validating])
+        self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
         metrics = Metrics(self.resources)
         self._pipeline = Pipeline(
@@ -78,6 +84,7 @@ class APIServer:
     async def close(self) -> None:
         """End all watches, and write pending commits to the data folder."""
         self._expiry.close()
+        await self._webhooks.close()
         await self._store.close()
 
 

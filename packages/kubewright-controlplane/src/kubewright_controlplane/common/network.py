@@ -11,23 +11,17 @@ import socket
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from kubewright.apis.core.v1 import Pod
 from kubewright.controllers import Request
+from kubewright_controlplane.ports import LOOPBACK, LOOPBACK_PODS, POD_NETWORK
 
-POD_NETWORK: Final = IPv4Network("10.244.0.0/16")
-LOOPBACK: Final = "127.0.0.1"
-"""The address of every process, on systems where 127.0.0.0/8 is not configured as a whole."""
 _HAS_LOOPBACK_NETWORK: Final = sys.platform == "linux"
 """Every address in 127.0.0.0/8 belongs to this machine."""
-_LOOPBACK_PODS: Final = IPv4Network("127.64.0.0/10")
 _ROUTABLE_PODS: Final = IPv4Network("10.64.0.0/11")
 _RESERVATION_PORT: Final = 29_999
-_PORT_SHIFT: Final = 10_000
-"""Port 80 is 10080 for a user that may not open port 80."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +39,7 @@ class ProcessNetwork:
     @classmethod
     def embedded(cls) -> ProcessNetwork:
         """Reserve addresses that no other control plane on this machine uses."""
-        return cls(*_reserved_subnet(_LOOPBACK_PODS)) if _HAS_LOOPBACK_NETWORK else cls(None)
+        return cls(*_reserved_subnet(LOOPBACK_PODS)) if _HAS_LOOPBACK_NETWORK else cls(None)
 
     @classmethod
     def joined(cls) -> ProcessNetwork:
@@ -60,7 +54,7 @@ class ProcessNetwork:
     def process_address(self, pod_address: str) -> str | None:
         """Return the address of the process behind a Pod's address; None if no process is behind it."""
         known = IPv4Address(pod_address)
-        if known in _LOOPBACK_PODS:
+        if known in LOOPBACK_PODS:
             return pod_address
         if self.pods is None or known not in self.pods:
             return None
@@ -125,26 +119,3 @@ class PodAddresses:
             if address not in self._used:
                 return address
         raise RuntimeError(f"all {size} addresses of the pod network {self._network} are in use")
-
-
-@cache
-def process_port(pod_port: int) -> int:
-    """Return the port that a process opens for a port of its Pod.
-
-    It is the same port if this user may open it. Otherwise the process gets another one in its environment
-    (`KUBEWRIGHT_PORT_80`), and probes, node ports and `kubectl port-forward` connect there.
-    """
-    return pod_port if _may_open(pod_port) else pod_port + _PORT_SHIFT
-
-
-def _may_open(port: int) -> bool:
-    """Return whether this user has the permission. Another program may still hold the port."""
-    with socket.socket() as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind((LOOPBACK, port))
-        except PermissionError:
-            return False
-        except OSError:
-            return True
-    return True

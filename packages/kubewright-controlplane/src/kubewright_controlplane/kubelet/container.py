@@ -32,7 +32,6 @@ from kubewright.apis.core.v1 import (
     Pod,
 )
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.common.network import process_port
 from kubewright_controlplane.kubelet.environment import PORT, NotReadyToStart, check, prepare, termination_message
 from kubewright_controlplane.kubelet.exec import Channels, exit_status, failure
 from kubewright_controlplane.kubelet.helpers.exec_helper import CANNOT_START
@@ -42,6 +41,7 @@ from kubewright_controlplane.kubelet.probes import ProbeFailed, Prober, Target, 
 from kubewright_controlplane.kubelet.process import Command, Output, Process
 from kubewright_controlplane.kubelet.sandbox import PodEvent, PodSandbox, grace_of
 from kubewright_controlplane.kubelet.volumes import Volumes
+from kubewright_controlplane.ports import process_port
 
 SCHEME: Final = "process"
 """The scheme of IDs of containers that run as processes. Simulated ones have `simulated`."""

@@ -20,13 +20,13 @@ from kubewright.apis.core.v1 import Container, EnvVarSource, Pod
 from kubewright.client._client import Client
 from kubewright.client._config import SANDBOX
 from kubewright.manager._serving import BIND_HOST
-from kubewright_controlplane.common.network import process_port
 from kubewright_controlplane.kubelet import sources
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.process import Command
 from kubewright_controlplane.kubelet.sandbox import PodSandbox
 from kubewright_controlplane.kubelet.sources import SourceMissing, expand
 from kubewright_controlplane.kubelet.volumes import Volumes
+from kubewright_controlplane.ports import process_port
 
 IMAGE: Final = "KUBEWRIGHT_IMAGE"
 """The variable with the name of the container's image: several images may share a command."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.http.spdy import Data, Frame, Opened, Ping, Session
 from kubewright.machinery.errors import ConnectionFailed
-from kubewright_controlplane.common.network import process_port
+from kubewright_controlplane.ports import process_port
 
 if TYPE_CHECKING:
     from kubewright.http.websocket import WebSocket

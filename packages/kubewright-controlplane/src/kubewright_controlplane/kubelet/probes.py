@@ -18,8 +18,8 @@ from kubewright.apis.core.v1 import Container, HTTPGetAction, LifecycleHandler, 
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
-from kubewright_controlplane.common.network import process_port
 from kubewright_controlplane.kubelet.process import Command, Process, Reaper
+from kubewright_controlplane.ports import process_port
 
 _SHOWN: Final = 10 << 10
 """Bytes of output or of an HTTP response that are reported."""

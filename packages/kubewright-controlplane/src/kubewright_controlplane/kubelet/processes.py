@@ -16,7 +16,7 @@ from kubewright.controllers import Context, Request, Result
 from kubewright.controllers._types import EventRecorder
 from kubewright.controllers.sources import Channel
 from kubewright.machinery.errors import ConfigError
-from kubewright_controlplane.common.network import LOOPBACK, PodAddresses, ProcessNetwork
+from kubewright_controlplane.common.network import PodAddresses, ProcessNetwork
 from kubewright_controlplane.common.pods import is_finished
 from kubewright_controlplane.kubelet.container import SCHEME, NoLog
 from kubewright_controlplane.kubelet.images import Image, ImageTable
@@ -28,6 +28,7 @@ from kubewright_controlplane.kubelet.runtime import confirm_terminated
 from kubewright_controlplane.kubelet.sandbox import APIAddress, PodEvent, PodSandbox
 from kubewright_controlplane.kubelet.simulated import ANNOTATION
 from kubewright_controlplane.kubelet.status import status_with
+from kubewright_controlplane.ports import LOOPBACK
 
 TABLE: Final = "images.json"
 _LAST_GRACE: Final = 5.0

@@ -22,8 +22,9 @@ from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._lister import Lister
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
-from kubewright_controlplane.common.network import LOOPBACK, ProcessNetwork, process_port
+from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.selection import matching
+from kubewright_controlplane.ports import LOOPBACK, process_port
 from kubewright_controlplane.proxy.forwarder import Forwarder, Target
 
 NAME: Final = "kube-proxy"

@@ -38,10 +38,12 @@ class HTTPClient:
 
     `ssl` is required for https: a context, or a function that returns the context of each new connection.
     `server_name` is the name in the server's certificate, if it is not the host of the URL. `proxy` is the URL of a
-    proxy, used for both schemes by CONNECT. `headers` are sent with every request; a name may occur several times.
+    proxy, used for both schemes by CONNECT. `address` is where to connect to instead of the host and port of the URL,
+    which requests still name. `headers` are sent with every request; a name may occur several times.
     `timeout` and `connect_timeout` are in seconds; the latter is for TCP, proxy and TLS together. At most
     `max_connections` whole requests run at a time, and others wait; streams do not count. Connections that were idle
-    for `idle_timeout` seconds are closed.
+    for `idle_timeout` seconds are closed. `max_body` is the largest body of a whole response in bytes, also after
+    decompression; a larger one is an invalid answer.
     """
 
     def __init__(
@@ -51,11 +53,13 @@ class HTTPClient:
         ssl: tls.SSLContext | Callable[[], tls.SSLContext] | None = None,
         server_name: str | None = None,
         proxy: str | None = None,
+        address: tuple[str, int] | None = None,
         headers: Sequence[tuple[str, str]] = (),
         timeout: float = 60.0,
         connect_timeout: float = 10.0,
         max_connections: int = 32,
         idle_timeout: float = 50.0,
+        max_body: int | None = None,
     ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in _PORTS or not parts.hostname:
@@ -64,6 +68,7 @@ class HTTPClient:
             raise ConfigError(f"server {base_url!r} needs a TLS context")
         self._host = parts.hostname
         self._port = parts.port or _PORTS[parts.scheme]
+        self._address = address or (self._host, self._port)
         self._ssl = ssl if parts.scheme == "https" else None
         self._server_name = server_name or self._host
         self._proxy = Proxy(proxy) if proxy else None
@@ -77,6 +82,7 @@ class HTTPClient:
         self._connect_timeout = connect_timeout
         self._max_connections = max_connections
         self._idle_timeout = idle_timeout
+        self._max_body = max_body
         self._idle: list[ClientConnection] = []
         self._open: set[ClientConnection] = set()
         self._under_way = 0
@@ -210,11 +216,11 @@ class HTTPClient:
 
     async def _dial(self) -> ClientConnection:
         loop = asyncio.get_running_loop()
-        connection = ClientConnection(self.where, self._release, self._forget)
+        connection = ClientConnection(self.where, self._release, self._forget, self._max_body)
         ssl = self._ssl() if callable(self._ssl) else self._ssl
         name = self._server_name if ssl else None
         if self._proxy is None:
-            await loop.create_connection(lambda: connection, self._host, self._port, ssl=ssl, server_hostname=name)
+            await loop.create_connection(lambda: connection, *self._address, ssl=ssl, server_hostname=name)
             return connection
         tunnel = await self._proxy.tunnel(self.where)
         if ssl is None:

@@ -125,7 +125,7 @@ def json_patch(doc: JSONObject, operations: object) -> JSONObject:
                 copied += _size(_get(root, _parts(operation, "from")))
                 if copied > MAX_COPIED_BYTES:
                     raise _NotApplicable(f"{copied} bytes were copied, more than the limit of {MAX_COPIED_BYTES}")
-            root = _apply(root, operation)
+            root = _explained(root, operation)
     except _NotApplicable as error:
         raise Invalid(UNAPPLIED, details=StatusDetails()) from error
     return root
@@ -133,6 +133,29 @@ def json_patch(doc: JSONObject, operations: object) -> JSONObject:
 
 class _NotApplicable(ValueError):
     """An operation cannot be applied to the document; the message says which and why."""
+
+
+class _MissingPath(_NotApplicable):
+    """The container of the last part of a path does not exist."""
+
+
+class _WrongKey(_NotApplicable):
+    """The last part of a path does not name a place in its container."""
+
+
+def _explained(root: Any, operation: JSONObject) -> Any:
+    """Apply an operation. Its error says, in the words of the API server, which path of which operation is wrong."""
+    try:
+        return _apply(root, operation)
+    except _MissingPath as error:
+        kind, path = operation["op"], operation["path"]
+        shown = f'"{path}"' if kind in ("add", "remove") else path
+        doc = "" if kind == "test" else "doc "
+        why = f"{kind} operation does not apply: {doc}is missing path: {shown}: missing value"
+        raise _NotApplicable(why) from error
+    except _WrongKey as error:
+        kind = "remove" if operation["op"] == "replace" else operation["op"]
+        raise _NotApplicable(f"error in {kind} for path: '{operation['path']}': {error}") from error
 
 
 def _apply(root: Any, operation: JSONObject) -> Any:
@@ -143,7 +166,7 @@ def _apply(root: Any, operation: JSONObject) -> Any:
         case "test":
             found = _get(root, path)
             if not equal(None if found is _ABSENT else found, value):
-                raise _NotApplicable(f"testing value {pointer(*path)} failed")
+                raise _NotApplicable(f"testing value {pointer(*path)} failed: test failed")
             return root
         case "add":
             return _add(root, path, value)
@@ -172,13 +195,13 @@ def _parts(operation: JSONObject, name: str) -> list[str]:
 def _get(root: Any, path: Sequence[str]) -> Any:
     """Return the value at `path`; `_ABSENT` for a missing field."""
     value = root
-    for depth, part in enumerate(path):
+    for part in path:
         if is_object(value):
             value = value.get(part, _ABSENT)
         elif is_array(value):
-            value = value[_index(value, part, path[: depth + 1])]
+            value = value[_index(value, part)]
         else:
-            raise _NotApplicable(f"doc is missing path: {pointer(*path)}")
+            raise _MissingPath(pointer(*path))
     return value
 
 
@@ -193,7 +216,7 @@ def _add(root: Any, path: Sequence[str], value: Any) -> Any:
         elif key == "-":
             container.append(value)
         else:
-            container.insert(_index(container, key, path, room=1), value)
+            container.insert(_index(container, key, room=1), value)
 
     return _changed(root, path, put)
 
@@ -201,9 +224,9 @@ def _add(root: Any, path: Sequence[str], value: Any) -> Any:
 def _remove(root: Any, path: Sequence[str]) -> Any:
     def drop(container: _Container, key: str) -> None:
         if isinstance(container, list):
-            del container[_index(container, key, path)]
+            del container[_index(container, key)]
         elif container.pop(key, _ABSENT) is _ABSENT:
-            raise _NotApplicable(f"Unable to remove nonexistent key: {pointer(*path)}")
+            raise _WrongKey(f"Unable to remove nonexistent key: {key}: missing value")
 
     return _changed(root, path, drop)
 
@@ -218,7 +241,7 @@ def _replace(root: Any, path: Sequence[str], value: Any) -> Any:
         if isinstance(container, dict):
             container[key] = value
         else:
-            container[_index(container, key, path)] = value
+            container[_index(container, key)] = value
 
     return _changed(root, path, put)
 
@@ -226,12 +249,12 @@ def _replace(root: Any, path: Sequence[str], value: Any) -> Any:
 def _changed(root: Any, path: Sequence[str], change: _Change) -> Any:
     """Return a copy of `root` in which `change` was applied to the container of the last part of `path`."""
     if not path:
-        raise _NotApplicable('doc is missing path: ""')
+        raise _MissingPath("")
     top = parent = _shallow(root, path)
-    for depth, part in enumerate(path[:-1]):
-        key: Any = part if isinstance(parent, dict) else _index(parent, part, path[: depth + 1])
+    for part in path[:-1]:
+        key: Any = part if isinstance(parent, dict) else _index(parent, part)
         if isinstance(parent, dict) and part not in parent:
-            raise _NotApplicable(f"doc is missing path: {pointer(*path)}")
+            raise _MissingPath(pointer(*path))
         child = _shallow(parent[key], path)
         parent[key] = child
         parent = child
@@ -244,16 +267,17 @@ def _shallow(value: Any, path: Sequence[str]) -> Any:
         return dict(value)
     if is_array(value):
         return list(value)
-    raise _NotApplicable(f"doc is missing path: {pointer(*path)}")
+    raise _MissingPath(pointer(*path))
 
 
-def _index(container: Sequence[Any], key: str, path: Sequence[str], room: int = 0) -> int:
+def _index(container: Sequence[Any], key: str, room: int = 0) -> int:
     """Return the position that `key` names; it may be `room` items after the last one."""
     size = len(container) + room
     try:
         index = int(key)
     except ValueError:
-        raise _NotApplicable(f"value was not a proper array index: '{pointer(*path)}'") from None
+        why = f"strconv.Atoi: parsing {msgspec.json.encode(key).decode()}: invalid syntax"
+        raise _WrongKey(f"value was not a proper array index: '{key}': {why}") from None
     if not -size <= index < size:
-        raise _NotApplicable(f"Unable to access invalid index: {pointer(*path)}")
+        raise _WrongKey(f"Unable to access invalid index: {key}: invalid index referenced")
     return index + size if index < 0 else index

@@ -1,7 +1,7 @@
 """The chain of admission plugins that each write passes through.
 
-The plugins are those of kube-apiserver that are on by default and matter to operators, in its order. Webhooks and
-admission policies are not supported: their configurations are rejected (`kinds.admissionregistration`).
+The plugins are those of kube-apiserver that are on by default and matter to operators, in its order. Reviewers are
+those that are configured by objects, and that a request may have to wait for: webhooks.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from kubewright_controlplane.apiserver.admission.plugin import AdmissionPlugin, 
 from kubewright_controlplane.apiserver.admission.pods import DefaultTolerationSeconds, Priority, RuntimeClass
 from kubewright_controlplane.apiserver.admission.protection import StorageObjectInUseProtection
 from kubewright_controlplane.apiserver.admission.resourcequota import ResourceQuota
+from kubewright_controlplane.apiserver.admission.review import Reviewer, StagedReview
 from kubewright_controlplane.apiserver.admission.serviceaccount import ServiceAccount
 from kubewright_controlplane.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
 from kubewright_controlplane.apiserver.registry.model import Attributes, Review
@@ -26,6 +27,7 @@ class Chain:
     def __init__(self) -> None:
         self._mutating: list[AdmissionPlugin] = []
         self._validating: list[AdmissionPlugin] = []
+        self._reviewers: list[Reviewer] = []
 
     def extend(self, plugins: Iterable[AdmissionPlugin]) -> None:
         """Add plugins at the end. A plugin is called only for the methods that it overrides."""
@@ -35,9 +37,14 @@ class Chain:
             if type(plugin).validate is not Plugin.validate:
                 self._validating.append(plugin)
 
+    def add_reviewers(self, reviewers: Iterable[Reviewer]) -> None:
+        """Add reviewers at the end."""
+        self._reviewers.extend(reviewers)
+
     def review(self, attributes: Attributes) -> Review | None:
-        """Return None: webhooks are not supported."""
-        return None
+        """Return the webhooks and policies that the write may concern; None if there are none."""
+        stages = [stage for each in self._reviewers if (stage := each.begin(attributes)) is not None]
+        return StagedReview(self, attributes, stages) if stages else None
 
     def admit(self, attributes: Attributes) -> None:
         """Let each plugin change the object. Raises the error of the first plugin that rejects it."""

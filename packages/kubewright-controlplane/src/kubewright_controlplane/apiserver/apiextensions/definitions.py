@@ -13,16 +13,18 @@ from typing import Final
 from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.apiextensions.conversion import WebhookConverter
 from kubewright_controlplane.apiserver.apiextensions.naming import (
     NamesInUse,
     accept_names,
     is_established,
     set_terminating,
 )
-from kubewright_controlplane.apiserver.apiextensions.serving import resources_of, stored_resource
+from kubewright_controlplane.apiserver.apiextensions.serving import resources_of, schema_loaders, stored_resource
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright_controlplane.apiserver.webhooks.client import WebhookClients
 
 CLEANUP_FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
 
@@ -32,8 +34,10 @@ _RESOURCE: Final = "customresourcedefinitions.apiextensions.k8s.io"
 class Definitions:
     """The definitions of a server, and the resources that it serves for them."""
 
-    def __init__(self, resources: ResourceSet, clock: Clock) -> None:
+    def __init__(self, resources: ResourceSet, webhooks: WebhookClients, clock: Clock) -> None:
+        """`webhooks` calls conversion webhooks."""
         self._resources = resources
+        self._webhooks = webhooks
         self._clock = clock
         self._known: dict[str, JSONObject] = {}
         self._served: dict[str, list[tuple[str, str, str]]] = {}
@@ -83,7 +87,9 @@ class Definitions:
 
     def _serve(self, crd: JSONObject) -> None:
         name = crd["metadata"]["name"]
-        resources = resources_of(crd, lambda: name in self._terminating)
+        by_webhook = crd["spec"]["conversion"]["strategy"] == "Webhook"
+        converter = WebhookConverter(crd, self._webhooks, schema_loaders(crd)) if by_webhook else None
+        resources = resources_of(crd, converter, lambda: name in self._terminating)
         wanted = [(each.group, each.version, each.plural) for each in resources]
         for place in self._served.get(name, ()):
             if place not in wanted:
@@ -120,7 +126,7 @@ class Definitions:
         registry.replace(target, crd)
 
     def _delete_instances(self, crd: JSONObject) -> None:
-        registry = self._resources.unserved(stored_resource(crd, lambda: True))
+        registry = self._resources.unserved(stored_resource(crd))
         for entry in registry.entries():
             registry.delete(entry.name, entry.namespace, DeleteOptions())
 

@@ -1,7 +1,6 @@
 """Resources of a CustomResourceDefinition: one for each version that is served or stored.
 
-Versions differ in their apiVersion and schema; the conversion strategy is None. Follows
-k8s.io/apiextensions-apiserver pkg/apiserver and pkg/registry/customresource.
+Follows k8s.io/apiextensions-apiserver pkg/apiserver and pkg/registry/customresource.
 """
 
 from __future__ import annotations
@@ -10,14 +9,16 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Final
 
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.columns import printer
+from kubewright_controlplane.apiserver.apiextensions.conversion import WebhookConverter, declared_converter
 from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_faults, value_at
-from kubewright_controlplane.apiserver.registry.model import Convert, Resource, Subresource
+from kubewright_controlplane.apiserver.registry.model import Resource, Subresource
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
 from kubewright_controlplane.schema.structural.schema import Schema
 
@@ -25,17 +26,23 @@ _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STABILITY: Final = {None: 2, "beta": 1, "alpha": 0}
 
 
-def resources_of(crd: JSONObject, is_terminating: Callable[[], bool]) -> list[Resource]:
+def resources_of(
+    crd: JSONObject, converter: WebhookConverter | None, is_terminating: Callable[[], bool]
+) -> list[Resource]:
     """Return the resources of an established definition's versions, the most stable and newest one first."""
     versions = [each for each in crd["spec"]["versions"] if each.get("served")]
     versions.sort(key=lambda each: version_order(each["name"]))
-    return [_resource(crd, version, is_terminating) for version in versions]
+    return [_resource(crd, version, converter, is_terminating) for version in versions]
 
 
-def stored_resource(crd: JSONObject, is_terminating: Callable[[], bool]) -> Resource:
-    """Return the resource of an established definition's storage version, whether it is served or not."""
+def stored_resource(crd: JSONObject) -> Resource:
+    """Return a resource of an established definition's objects as they are stored, without conversion, for deletes."""
     stored = next(each for each in crd["spec"]["versions"] if each.get("storage"))
-    return _resource(crd, stored, is_terminating)
+    return replace(_resource(crd, stored, None, lambda: True), to_storage=_unchanged)
+
+
+def _unchanged(obj: JSONObject) -> JSONObject:
+    return obj
 
 
 def version_order(name: str) -> tuple[int, int, int, int, str]:
@@ -51,7 +58,9 @@ def storage_version(crd: JSONObject) -> str:
     return next(str(each["name"]) for each in crd["spec"]["versions"] if each.get("storage"))
 
 
-def _resource(crd: JSONObject, version: JSONObject, is_terminating: Callable[[], bool]) -> Resource:
+def _resource(
+    crd: JSONObject, version: JSONObject, converter: WebhookConverter | None, is_terminating: Callable[[], bool]
+) -> Resource:
     spec, names = crd["spec"], crd["status"]["acceptedNames"]
     group, plural, kind = spec["group"], names["plural"], names["kind"]
     api_version, stored_as = f"{group}/{version['name']}", f"{group}/{storage_version(crd)}"
@@ -59,7 +68,12 @@ def _resource(crd: JSONObject, version: JSONObject, is_terminating: Callable[[],
     scale = subresources.get("scale")
     load_schema = _schema_loader(crd, version["name"])
     fields = tuple(each["jsonPath"].removeprefix(".") for each in version.get("selectableFields") or ())
-    stored_here = api_version == stored_as
+    to_storage = from_storage = None
+    if converter is not None:
+        to_storage, from_storage = converter.to(stored_as), converter.to(api_version)
+    elif api_version != stored_as:
+        to_storage = declared_converter(stored_as, _schema_loader(crd, storage_version(crd)))
+        from_storage = declared_converter(api_version, load_schema)
     return Resource(
         group=group,
         version=version["name"],
@@ -76,8 +90,9 @@ def _resource(crd: JSONObject, version: JSONObject, is_terminating: Callable[[],
         has_status="status" in subresources,
         storage=f"{plural}.{group}",
         storage_api_version=stored_as,
-        to_storage=None if stored_here else _converter(stored_as, _schema_loader(crd, storage_version(crd))),
-        from_storage=None if stored_here else _converter(api_version, load_schema),
+        to_storage=to_storage,
+        from_storage=from_storage,
+        converter=converter,
         load_printer=partial(printer, version.get("additionalPrinterColumns")),
         custom=True,
         openapi_schema=version["schema"]["openAPIV3Schema"],
@@ -118,23 +133,16 @@ def _selector_reader(path: str | None) -> Callable[[JSONObject], str]:
     return read
 
 
+def schema_loaders(crd: JSONObject) -> dict[str, Callable[[], Schema]]:
+    """Return functions that compile the schemas of all versions, by apiVersion."""
+    group, versions = crd["spec"]["group"], crd["spec"]["versions"]
+    return {f"{group}/{each['name']}": _schema_loader(crd, each["name"]) for each in versions}
+
+
 def _schema_loader(crd: JSONObject, version: str) -> Callable[[], Schema]:
     """Return a function that compiles the schema of a version."""
     declared = next(each for each in crd["spec"]["versions"] if each["name"] == version)
     return cache(partial(Schema.from_crd, declared["schema"]["openAPIV3Schema"]))
-
-
-def _converter(api_version: str, load_schema: Callable[[], Schema]) -> Convert:
-    """Return a function that converts objects to a version: it sets apiVersion, prunes and defaults."""
-
-    def convert(source: JSONObject) -> JSONObject:
-        obj = {**source, "apiVersion": api_version}
-        schema = load_schema()
-        schema.prune(obj)
-        schema.default(obj)
-        return obj
-
-    return convert
 
 
 def _storage_version_hash(group: str, version: str, kind: str) -> str:

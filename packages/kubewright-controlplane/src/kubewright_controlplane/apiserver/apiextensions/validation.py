@@ -25,6 +25,7 @@ from kubewright_controlplane.apiserver.apiextensions.versions import (
     version_name_faults,
 )
 from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.webhooks.validation import client_config_faults, review_version_faults
 
 _SCOPES: Final = ("Cluster", "Namespaced")
 
@@ -40,7 +41,8 @@ def validate(crd: JSONObject) -> list[FieldError]:
     faults += _versions_faults(spec, versions, shared)
     faults += _names_faults(spec.get("names") or {})
     faults += shared_faults(shared, versions)
-    faults += _conversion_faults(spec.get("conversion") or {})
+    conversion: JSONObject = spec.get("conversion") or {}
+    faults += _conversion_faults(conversion) + _selectable_faults(conversion, versions)
     if spec.get("preserveUnknownFields"):
         why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         faults.append(invalid("spec.preserveUnknownFields", True, why))
@@ -131,15 +133,38 @@ def _conversion_faults(conversion: JSONObject) -> list[FieldError]:
     strategy = conversion.get("strategy") or ""
     if not strategy:
         return [required("spec.conversion.strategy")]
-    if strategy == "Webhook":
-        why = "conversion webhooks are not supported yet by the embedded API server; use None, or a real API server"
-        return [forbidden("spec.conversion.strategy", why)]
-    if strategy != "None":
+    if strategy not in ("None", "Webhook"):
         return [not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))]
-    if conversion.get("webhook"):
+    webhook: JSONObject = conversion.get("webhook") or {}
+    config, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
+    if strategy == "None":
         why = "should not be set when strategy is not set to Webhook"
-        return [forbidden("spec.conversion.webhookClientConfig", why)]
-    return []
+        faults = [forbidden("spec.conversion.webhookClientConfig", why)] if config is not None else []
+        return faults + ([forbidden("spec.conversion.conversionReviewVersions", why)] if versions else [])
+    if config is None:
+        faults = [required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook")]
+    else:
+        faults = client_config_faults("spec.conversion.webhookClientConfig", config)
+    return faults + _review_version_faults("spec.conversion.conversionReviewVersions", versions)
+
+
+def _review_version_faults(path: str, versions: list[str]) -> list[FieldError]:
+    return review_version_faults(path, versions) if versions else [required(path)]
+
+
+def _selectable_faults(conversion: JSONObject, versions: list[JSONObject]) -> list[FieldError]:
+    """Reject field selectors that differ between versions that a webhook converts: a real API server selects by the
+    converted object, this one by the object as it was written.
+    """
+    if conversion.get("strategy") != "Webhook":
+        return []
+    first = (versions[0] if versions else {}).get("selectableFields") or []
+    why = "must be the same in all versions with a conversion webhook on the embedded API server"
+    return [
+        forbidden(f"spec.versions[{index}].selectableFields", why)
+        for index, each in enumerate(versions)
+        if (each.get("selectableFields") or []) != first
+    ]
 
 
 def _stored_faults(crd: JSONObject, versions: list[JSONObject]) -> list[FieldError]:

@@ -6,7 +6,7 @@ Follows apiserver's pkg/endpoints/handlers/responsewriters.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError
@@ -16,6 +16,9 @@ from kubewright_controlplane.apiserver.registry.objects import encode_json
 _GZIP_FROM = 128 * 1024
 _GZIP_LEVEL = 1
 _PRIVATE = "no-cache, private"
+_WARNINGS_LIMIT = 4096
+"""Characters of all warnings. With more, each of them is cut, and the last ones are dropped."""
+_CUT_WARNING = 256
 
 
 def document(status: int, body: bytes, content_type: str = "application/json") -> Response:
@@ -60,10 +63,27 @@ def compress(request: Request, response: Response) -> None:
 
 
 def add_warnings(response: Response, warnings: Iterable[str]) -> None:
-    """Add the warnings for the client of a successful request."""
-    listed = [f'299 - "{_quoted(each)}"' for each in dict.fromkeys(warnings)]
-    if listed:
-        response.headers["warning"] = ", ".join(listed)
+    """Add the warnings for the client, also of a request that failed.
+
+    Follows apiserver's pkg/endpoints/filters/warning.go.
+    """
+    listed = [each for each in dict.fromkeys(warnings) if each]
+    if not listed:
+        return
+    if sum(map(len, listed)) > _WARNINGS_LIMIT:
+        listed = list(_cut(listed))
+    response.headers["warning"] = ", ".join(f'299 - "{_quoted(each)}"' for each in listed)
+
+
+def _cut(warnings: Iterable[str]) -> Iterator[str]:
+    """Yield cut warnings until the limit is reached."""
+    written = 0
+    for each in warnings:
+        if written >= _WARNINGS_LIMIT:
+            return
+        text = each[:_CUT_WARNING]
+        written += len(text)
+        yield text
 
 
 def _quoted(warning: str) -> str:

@@ -6,10 +6,13 @@ Follows apiserver's pkg/endpoints/handlers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from urllib.parse import parse_qs
 
 from kubewright._runtime.clock import Clock
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import BadRequest, MethodNotAllowed, NotAcceptable, StatusDetails
+from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, StatusDetails
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers, body, parameters, patching
@@ -18,15 +21,24 @@ from kubewright_controlplane.apiserver.endpoints.representation import Form, Met
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import TableForm
 from kubewright_controlplane.apiserver.registry.conform import Nonconforming
+from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
-from kubewright_controlplane.apiserver.registry.listing import list_entries, parse_revision, reject_future
-from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Operation, View
+from kubewright_controlplane.apiserver.registry.listing import Page, list_entries, parse_revision, reject_future
+from kubewright_controlplane.apiserver.registry.metadata import match_namespace, metadata_of
+from kubewright_controlplane.apiserver.registry.model import (
+    Action,
+    Attributes,
+    Connection,
+    Operation,
+    Resource,
+    View,
+)
 from kubewright_controlplane.apiserver.registry.objects import encode_json, from_stored, served
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.watching import Watch
-from kubewright_controlplane.apiserver.registry.writes import Write, WriteResult, finish
+from kubewright_controlplane.apiserver.registry.writes import Write, WriteResult
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.user import UserInfo
 
@@ -52,7 +64,10 @@ class ResourceEndpoints:
         if info.namespace and not registry.resource.namespaced and info.resource != "namespaces":
             raise not_served()
         call = _ResourceRequest(registry, request, info, user, self._clock)
-        response = await (call.subresource() if info.subresource else call.resource())
+        try:
+            response = await (call.subresource() if info.subresource else call.resource())
+        except APIError as error:
+            response = answers.failure(error)
         if registry.resource.deprecation_warning:
             call.warnings.append(registry.resource.deprecation_warning)
         answers.add_warnings(response, call.warnings)
@@ -89,9 +104,9 @@ class _ResourceRequest:
             raise _not_allowed()
         match info.verb:
             case "get":
-                return self._get()
+                return await self._get()
             case "list":
-                return self._list()
+                return await self._list()
             case "watch":
                 return self._watch()
             case "create":
@@ -107,17 +122,22 @@ class _ResourceRequest:
             case _:
                 raise _not_allowed()
 
-    def _get(self) -> Response:
+    async def _get(self) -> Response:
         show = self._representation()
         reject_future(self._registry.store, parse_revision(self._query.text("resourceVersion")))
         entry = self._registry.entry(self._info.name, self._namespace)
-        return answers.document(200, show.one(served(self._resource, entry)), show.content_type)
+        data = await settle(lambda: served(self._resource, entry))
+        return answers.document(200, show.one(data), show.content_type)
 
-    def _list(self) -> Response:
+    async def _list(self) -> Response:
         show = self._representation()
         options = parameters.list_options(self._query, self._namespace)
         page = list_entries(self._registry.store, self._resource, options)
-        return answers.document(200, show.page(page), show.content_type)
+        return answers.document(200, await self._show_page(show, page), show.content_type)
+
+    async def _show_page(self, show: Representation, page: Page) -> bytes:
+        conversions = await conversions_for(self._resource, page.entries)
+        return await settle(lambda: show.page(page), conversions)
 
     def _watch(self) -> Response:
         show = self._representation()
@@ -166,9 +186,11 @@ class _ResourceRequest:
         show = self._representation()
         options = parameters.delete_options(self._delete_document(), self._query, self._user)
         page = list_entries(self._registry.store, self._resource, parameters.list_options(self._query, self._namespace))
+        options.in_collection = True
         for entry in page.entries:
-            await self._remove(entry.name, entry.namespace, options)
-        return answers.document(200, show.page(page), show.content_type)
+            with suppress(NotFound):  # another delete came first
+                await self._remove(entry.name, entry.namespace, options)
+        return answers.document(200, await self._show_page(show, page), show.content_type)
 
     async def _remove(self, name: str, namespace: str, options: DeleteOptions) -> WriteResult:
         return await self._write(lambda: self._registry.begin_delete(name, namespace, options, self.warnings))
@@ -183,8 +205,9 @@ class _ResourceRequest:
         if self._info.verb not in subresource.verbs:
             raise _not_allowed()
         if isinstance(subresource, Connection):
-            attributes = self._attributes("CONNECT")
-            await self._admit(attributes)
+            attributes = self._attributes("CONNECT", _connect_options(subresource, self._request))
+            if subresource.is_admitted:
+                await self._admit(attributes)
             return await subresource.connect(self._request, attributes)
         check_encoding(self._accept)
         if isinstance(subresource, Action):
@@ -197,18 +220,18 @@ class _ResourceRequest:
         info, show = self._info, self._representation(view)
         if info.verb == "get":
             entry = self._registry.entry(info.name, self._namespace)
-            data = served(self._resource, entry) if view.kind is None else self._read_view(view, entry)
+            read = served if view.kind is None else partial(_read_view, view)
+            data = await settle(lambda: read(self._resource, entry))
             return answers.document(200, show.one(data), show.content_type)
         if info.verb == "patch":
             return await self._patch(info.subresource, show, view)
         return _answer_write(show, await self._replace(info.subresource, view.kind), view)
 
-    def _read_view(self, view: View, entry: Entry) -> bytes:
-        return encode_json(view.read(from_stored(self._resource, entry.data)))
-
     async def _run_action(self, action: Action) -> Response:
         call = self._write_call("CreateOptions")
         obj = self._decode_body(call, action.kind)
+        if self._resource.namespaced:
+            match_namespace(self._resource, metadata_of(obj), self._namespace)
         attributes = self._attributes("CREATE", obj, call.options)
         await self._admit(attributes)
         assert attributes.object is not None
@@ -232,18 +255,22 @@ class _ResourceRequest:
     async def _write(self, begin: Callable[[], Write]) -> WriteResult:
         """Carry out a write. It begins again if the stored object changes while the write waits for webhooks."""
         warned = len(self.warnings)
-        for attempt in range(_WRITE_ATTEMPTS):
-            if attempt:
-                del self.warnings[warned:]
-            write = begin()
+
+        def restart() -> Write:
+            del self.warnings[warned:]
+            return begin()
+
+        for _ in range(_WRITE_ATTEMPTS):
+            write = await settle(restart)
             review = self._registry.admission.review(write.attributes)
-            if review is None:
-                return finish(write)
-            await review.admit()
+            if review is not None:
+                await review.admit()
             write.validate()
-            await review.validate()
-            if not write.is_stale:
-                return write.commit()
+            if review is not None:
+                await review.validate()
+            written = await settle(partial(_commit, write))
+            if written is not None:
+                return written
         raise modified(self._resource, self._info.name)
 
     async def _patch(self, subresource: str, show: Representation, view: View | None = None) -> Response:
@@ -345,10 +372,27 @@ _NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 _ALL_NAMESPACES_VERBS = frozenset({"list", "watch"})
 
 
+def _read_view(view: View, resource: Resource, entry: Entry) -> bytes:
+    return encode_json(view.read(from_stored(resource, entry.data)))
+
+
+def _commit(write: Write) -> WriteResult | None:
+    """Commit a write; None if the stored object has changed while the write waited."""
+    return None if write.is_stale else write.commit()
+
+
 def _answer_write(show: Representation, written: WriteResult, view: View | None = None) -> Response:
     """Answer a write with the bytes that it stored, or with what a view of another kind shows of the object."""
     data = written.data if view is None or view.kind is None else encode_json(view.read(written.object))
     return answers.document(201 if written.created else 200, show.one(data), show.content_type)
+
+
+def _connect_options(subresource: Connection, request: Request) -> JSONObject | None:
+    """Return the options of a connection as admission sees them, such as PodExecOptions."""
+    if subresource.kind is None:
+        return None
+    kind = {"kind": subresource.kind.kind, "apiVersion": subresource.kind.api_version}
+    return kind | subresource.options(parse_qs(request.query))
 
 
 def _not_allowed() -> MethodNotAllowed:

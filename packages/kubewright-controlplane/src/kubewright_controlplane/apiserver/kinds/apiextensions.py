@@ -37,6 +37,9 @@ class DefinitionStrategy(Strategy):
             names["singular"] = names.get("singular") or names["kind"].lower()
             names["listKind"] = names.get("listKind") or f"{names['kind']}List"
         spec.setdefault("conversion", {"strategy": "None"})
+        service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
         if spec.get("preserveUnknownFields") is False:
             del spec["preserveUnknownFields"]
         if not (obj.get("status") or {}).get("storedVersions"):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from kubewright.machinery.errors import (
     AlreadyExists,
     Conflict,
+    InternalError,
     Invalid,
     NotFound,
     ServerTimeout,
@@ -46,6 +47,12 @@ def modified(resource: Resource, name: str) -> Conflict:
 
 def invalid_object(resource: Resource, metadata: JSONObject, faults: Sequence[FieldError]) -> Invalid:
     return Invalid.of(resource.kind, resource.group, metadata.get("name") or metadata.get("generateName") or "", faults)
+
+
+def internal_error(why: str) -> InternalError:
+    """Return the error for something that went wrong in the server or in a program that it called."""
+    details = StatusDetails(causes=(StatusCause(message=why),))
+    return InternalError(f"Internal error occurred: {why}", details=details)
 
 
 def too_large_resource_version(asked: int, current: int) -> ServerTimeout:

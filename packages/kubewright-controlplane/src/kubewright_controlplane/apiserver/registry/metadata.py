@@ -60,12 +60,18 @@ def match_name(metadata: JSONObject, name: str) -> None:
         raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 
+def drop_server_owned(metadata: JSONObject) -> None:
+    """Drop the metadata that only the server assigns, from a new object."""
+    for field in (*_SERVER_OWNED, "selfLink"):
+        metadata.pop(field, None)
+
+
 def fill_for_create(metadata: JSONObject, now: datetime) -> None:
     """Set the metadata that only the server assigns to a new object."""
     if metadata.get("resourceVersion"):
         raise InternalError("resourceVersion should not be set on objects to be created", reason="")
-    for field in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
-        metadata.pop(field, None)
+    metadata.pop("resourceVersion", None)
+    drop_server_owned(metadata)
     metadata["uid"] = str(uuid.uuid4())
     metadata["creationTimestamp"] = time.format(now)
     if not metadata.get("name") and metadata.get("generateName"):

@@ -9,7 +9,7 @@ Follows k8s.io/apiserver/pkg/registry/rest (strategies, subresources) and pkg/ad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -67,6 +67,8 @@ class Attributes:
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as the client sent them."""
     warnings: list[str] = field(default_factory=list[str])
     """Sent to the client as Warning headers."""
+    in_collection: bool = False
+    """One of many deletes of a deletecollection. Webhooks and policies see no name."""
 
 
 class Review(Protocol):
@@ -153,6 +155,12 @@ class Connection(Subresource):
     """Handles the whole request and returns the whole response: log, exec, proxy."""
 
     verbs: tuple[str, ...] = ("get",)
+    is_admitted: bool = True
+    """Admission sees the request, as operation CONNECT. It does not see a request that only reads, such as log."""
+
+    def options(self, query: Mapping[str, Sequence[str]]) -> JSONObject:
+        """Return the fields of the connection's options, for admission."""
+        return {}
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         raise NotImplementedError
@@ -267,6 +275,21 @@ class Conversion:
     from_storage: Convert
 
 
+class Converter(Protocol):
+    """Converts the objects of one kind between its versions, by asking a webhook."""
+
+    async def convert(self, objects: Sequence[JSONObject], api_version: str) -> list[JSONObject]:
+        """Return the objects in another version, in order. Raises InternalError."""
+        ...
+
+    def in_version(self, obj: JSONObject, api_version: str) -> tuple[JSONObject, Schema] | None:
+        """Return an object in another version, and its schema; None if the version no longer exists.
+
+        For steps that `conversions.settle` runs.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Printer:
     """The output of `kubectl get` for a kind: its columns, and the row of an object."""
@@ -305,6 +328,10 @@ class Resource:
     to_storage: Convert | None = None
     """Converts an object to the stored version; None if this is the stored version."""
     from_storage: Convert | None = None
+    converter: Converter | None = None
+    """Converts by asking a webhook. Then stored objects may have any version, and both functions above convert from
+    any version, inside steps that `conversions.settle` runs.
+    """
     load_printer: Callable[[], Printer | None] | None = None
     """Called once, for the first Table. Without a printer, a Table shows name and creation time."""
     custom: bool = False
@@ -345,6 +372,11 @@ class Resource:
     def qualified(self) -> str:
         """The name of the resource in error messages: `deployments.apps`, `pods`. Also its key in a ResourceSet."""
         return self.gvr.qualified_resource
+
+    @property
+    def is_storage_version(self) -> bool:
+        """Whether new objects are stored in this version."""
+        return not self.storage_api_version or self.storage_api_version == self.api_version
 
     def reset_fields(self, subresource: str) -> FieldSet:
         """Return the fields that a write through `subresource` (empty: the resource itself) leaves unchanged."""

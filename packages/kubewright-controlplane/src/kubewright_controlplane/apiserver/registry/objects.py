@@ -13,6 +13,7 @@ import msgspec
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.storage.events import Entry
+from kubewright_controlplane.schema.structural.default import copied
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -45,6 +46,17 @@ def from_stored(resource: Resource, data: bytes) -> JSONObject:
     """Decode a stored object in `resource`'s version. The caller may change the document."""
     obj = _decoder.decode(data)
     return obj if resource.from_storage is None else resource.from_storage(obj)
+
+
+def converted(obj: JSONObject, resource: Resource, target: Resource) -> JSONObject:
+    """Return an object of `resource` in the version of `target`, which is served from the same stored objects."""
+    if target is resource:
+        return obj
+    if target.converter is not None and target.from_storage is not None:
+        return target.from_storage(obj)
+    stored = obj if resource.to_storage is None else resource.to_storage(copied(obj))
+    other = stored if target.from_storage is None else target.from_storage(stored if stored is not obj else copied(obj))
+    return other | {"kind": target.kind, "apiVersion": target.api_version}
 
 
 def served(resource: Resource, entry: Entry) -> bytes:

@@ -47,6 +47,8 @@ class DeleteOptions:
 
     user: UserInfo = LOOPBACK
     dry_run: bool = False
+    in_collection: bool = False
+    """The delete is part of a deletecollection."""
     grace_seconds: int | None = None
     propagation: str = ""
     """Orphan, Background, Foreground, or empty for the kind's default."""

@@ -22,7 +22,7 @@ from kubewright_controlplane.apiserver.registry import metadata as meta
 from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, reject_undeclared
 from kubewright_controlplane.apiserver.registry.failures import conflict, modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
-from kubewright_controlplane.apiserver.registry.objects import from_stored, key_of, to_stored
+from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, key_of, to_stored
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.registry.writes import (
     Create,
@@ -94,6 +94,18 @@ class Registry:
             raise not_served()
         return view
 
+    def is_in_storage_version(self, entry: Entry) -> bool:
+        """Return whether an entry is stored in the version in which it would be stored now."""
+        resource = self.resource
+        return resource.converter is None or decode_json(entry.data)["apiVersion"] == resource.storage_api_version
+
+    def read_back(self, obj: JSONObject) -> JSONObject:
+        """Return an object as it will be read after its commit: a conversion webhook may lose fields on the way."""
+        resource = self.resource
+        if resource.converter is None or resource.to_storage is None or resource.from_storage is None:
+            return obj
+        return resource.from_storage(resource.to_storage(obj))
+
     # Creating
 
     def create(self, obj: JSONObject, namespace: str = "", call: WriteCall | None = None) -> WriteResult:
@@ -110,14 +122,19 @@ class Registry:
         return self._begin_create(obj, call)
 
     def _begin_create(self, obj: JSONObject, call: WriteCall, *, applied: bool = False) -> Write:
-        resource, metadata = self.resource, obj["metadata"]
-        if resource.has_status and resource.strategy.resets_status_on_create:
-            obj.pop("status", None)
+        metadata = obj["metadata"]
+        self.reset_create(obj)
         if not applied:
             self._own_fields(None, obj, "", call)
         attributes = self._attributes("CREATE", metadata, call)
         attributes.object = obj
         return Create(self, attributes, call)
+
+    def reset_create(self, obj: JSONObject) -> None:
+        """Drop what a create cannot set."""
+        meta.drop_server_owned(obj["metadata"])
+        if self.resource.has_status and self.resource.strategy.resets_status_on_create:
+            obj.pop("status", None)
 
     # Updating
 
@@ -201,10 +218,16 @@ class Registry:
 
     def _conform_update(self, target: Target, new: JSONObject, call: WriteCall) -> list[FieldError]:
         """Conform `new` to its schema, and reset what an update cannot change. Returns the faults in its metadata."""
-        resource, old = self.resource, target.old
+        resource = self.resource
         new["metadata"] = dict(new.get("metadata") or {})
         conform(resource, new, call)
+        return self.reset_update(target, new)
+
+    def reset_update(self, target: Target, new: JSONObject) -> list[FieldError]:
+        """Reset what an update cannot change. Returns the faults in the metadata. Raises Conflict."""
+        resource, old = self.resource, target.old
         metadata, old_metadata = meta.metadata_of(new), old["metadata"]
+        meta.match_namespace(resource, metadata, old_metadata.get("namespace", ""))
         self._reject_stale(metadata, old_metadata)
         faults = meta.validate_update(metadata, old_metadata)
         meta.keep_from_old(metadata, old_metadata)
@@ -273,6 +296,7 @@ class Registry:
             dry_run=options.dry_run,
             options=options.raw,
             warnings=warnings,
+            in_collection=options.in_collection,
         )
         return Delete(self, target, attributes, options)
 
@@ -313,6 +337,7 @@ class Registry:
                 now=self.clock.now(),
                 schema=self.resource.schema,
                 ignored=self.resource.reset_fields(subresource),
+                in_version=self._in_version,
             )
         except BadRequest:  # an item of a list without its keys: validation reports it better
             new["metadata"].pop("managedFields", None)
@@ -331,7 +356,14 @@ class Registry:
             now=self.clock.now(),
             schema=self.resource.schema,
             ignored=self.resource.reset_fields(subresource),
+            in_version=self._in_version,
         )
+
+    @property
+    def _in_version(self) -> managedfields.InVersion | None:
+        """Converts an object for managers of other versions, where versions have different fields."""
+        converter = self.resource.converter
+        return converter.in_version if converter is not None else None
 
     def _attributes(
         self, operation: Operation, metadata: JSONObject, call: WriteCall, subresource: str = ""

@@ -35,12 +35,13 @@ class ResourceSet:
     def install(self, resource: Resource) -> Registry:
         """Serve `resource`, replacing a resource of the same group, version and plural.
 
-        Of several versions of a resource, `registry` returns the storage version, whose `from_storage` is None.
-        Stored custom resources are pruned and defaulted by the new schema, at the resource version they have.
+        Of several versions of a resource, `registry` returns the storage version. Stored custom resources are pruned
+        and defaulted by the new schema, at the resource version they have; with a conversion webhook this happens
+        whenever they are read.
         """
         registry = Registry(resource, self.store, self._admission, self._clock)
         self._registries[resource.gvr] = registry
-        if resource.from_storage is None or resource.qualified not in self._stored_as:
+        if resource.is_storage_version or resource.qualified not in self._stored_as:
             self._stored_as[resource.qualified] = registry
         if resource.custom and resource.from_storage is None and self.store.count(resource.storage):
             self.store.rewrite(resource.storage, lambda data: _conformed(resource, data))

@@ -12,12 +12,13 @@ Follows apiserver's storage/cacher and KEP-3157 (streaming lists), KEP-956 (book
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Sequence
 from typing import Protocol
 
 from kubewright._runtime.clock import Clock, Timer
-from kubewright.machinery.errors import APIError, Gone, Invalid
+from kubewright.machinery.errors import APIError, Gone, InternalError, Invalid
 from kubewright.machinery.fields import FieldError, forbidden, not_supported
+from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.listing import matcher, parse_revision
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import key_of, with_resource_version
@@ -66,15 +67,22 @@ class Watch:
         """A future revision that the client wants to start at; 0: the watch starts now."""
         self._has_sent = False
         self._clock = clock
-        self._first_chunk: bytes = self._open(resource, options)
+        self._resource = resource
+        self._initial: list[Entry] | None = None
+        """The objects that precede the events, until they are sent."""
+        self._initial_events_end = 0
+        """The revision of the bookmark after them; 0: there is none."""
+        self._error: APIError | None = None
+        """Ends the watch."""
+        self._open(resource, options)
         if not self._finished:
             seconds = options.timeout_seconds or _SHORTEST_WATCH_SECONDS * (1 + random.random())
             self._expiry_timer = clock.call_later(seconds, self._expire)
             if options.bookmarks:
                 self._bookmark_timer = clock.call_later(BOOKMARK_SECONDS, self._request_bookmark)
 
-    def _open(self, resource: Resource, options: WatchOptions) -> bytes:
-        """Open a cursor, and return what precedes its events: initial events with their bookmark, or an error."""
+    def _open(self, resource: Resource, options: WatchOptions) -> None:
+        """Open a cursor, and find the objects that precede its events."""
         selection, store = options.selection, self._store
         asked = parse_revision(options.resource_version)
         name = selection.fields.exact("metadata.name")
@@ -87,29 +95,22 @@ class Watch:
             self._cursor = store.watch(resource.storage, since, prefix)
         except Gone as gone:
             self._cursor = store.watch(resource.storage, store.revision, prefix)
-            self._finish()
-            return self._frames.error(gone)
+            self._fail(gone)
+            return
         if not state_first:
-            return b""
-        frames = list(self._state(resource.storage, selection.namespace))
+            return
+        entries = store.scan(resource.storage, namespace=selection.namespace)
+        self._initial = [entry for entry in entries if self._matches is None or self._matches(entry)]
         if options.bookmarks and (options.initial_events or not options.resource_version):
-            frames.append(self._frames.bookmark(store.revision, initial_events_end=True))
-        return b"".join(frames)
-
-    def _state(self, storage: str, namespace: str) -> Iterator[bytes]:
-        for entry in self._store.scan(storage, namespace=namespace):
-            if self._matches is None or self._matches(entry):
-                yield self._frame("ADDED", entry.data)
+            self._initial_events_end = store.revision
 
     def __aiter__(self) -> Watch:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._first_chunk:
-            start, self._first_chunk = self._first_chunk, b""
-            return start
         while True:
-            if chunk := self._next():
+            chunk = self._next() if self._resource.converter is None else await self._next_converted()
+            if chunk:
                 return chunk
             if self._finished or self._cursor.closed:
                 await self.aclose()
@@ -122,21 +123,59 @@ class Watch:
         self._cursor.close()
 
     def _next(self) -> bytes:
-        """Return the frames of all events since the last call; empty if there are none."""
-        if self._finished:
-            return b""
+        """Return the frames of all objects and events since the last call; empty if there are none."""
+        initial, events = self._take()
+        return self._encode(initial, events)
+
+    async def _next_converted(self) -> bytes:
+        """Return the same in the version of the resource. A webhook that fails ends the watch."""
+        initial, events = self._take()
+        has_sent = self._has_sent
+
+        def encode() -> bytes:
+            self._has_sent = has_sent
+            return self._encode(initial, events)
+
+        entries = [entry for event in events for entry in (event.entry, event.previous) if entry is not None]
+        try:
+            conversions = await conversions_for(self._resource, [*initial, *entries])
+            return await settle(encode, conversions)
+        except InternalError as error:
+            self._fail(error)
+            return self._encode((), ())
+
+    def _take(self) -> tuple[Sequence[Entry], Sequence[Event]]:
+        """Return the initial objects, with the first call only, and the events since the last call."""
+        initial, self._initial = self._initial or (), None
+        if initial or self._initial_events_end or self._finished:
+            return initial, ()
         try:
             events = self._cursor.take()
         except Gone as gone:
-            self._finish()
-            return self._frames.error(gone)
+            self._fail(gone)
+            return (), ()
         if self._future_revision:
             events = [event for event in events if event.revision > self._future_revision]
+        return (), events
+
+    def _encode(self, initial: Sequence[Entry], events: Sequence[Event]) -> bytes:
+        if self._error is not None:
+            error, self._error = self._error, None
+            return self._frames.error(error)
+        if initial or self._initial_events_end:
+            return self._encode_initial(initial)
         chunk = b"".join([self._event_frame(event) for event in events])
         if not chunk and self._bookmark_due and self._store.revision >= self._future_revision:
             chunk = self._frames.bookmark(self._store.revision, initial_events_end=False)
         self._bookmark_due = False if chunk else self._bookmark_due
         return chunk
+
+    def _encode_initial(self, initial: Sequence[Entry]) -> bytes:
+        frames = [self._frame("ADDED", entry.data) for entry in initial]
+        if self._initial_events_end:
+            frames.append(self._frames.bookmark(self._initial_events_end, initial_events_end=True))
+            self._initial_events_end = 0
+        return b"".join(frames)
 
     def _event_frame(self, event: Event) -> bytes:
         matches = self._matches
@@ -167,6 +206,11 @@ class Watch:
             return self._frames.event(type, data)
         self._has_sent = True
         return self._frames.first(type, data)
+
+    def _fail(self, error: APIError) -> None:
+        """End the watch with an ERROR frame."""
+        self._error = error
+        self._finish()
 
     def _expire(self) -> None:
         self._finish()

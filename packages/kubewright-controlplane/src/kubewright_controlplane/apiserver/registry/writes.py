@@ -109,6 +109,7 @@ class Create:
         self._registry = registry
         self._call = call
         self._generates_name = False
+        self._begun = attributes.object
         registry.admission.admit(attributes)
 
     @property
@@ -119,6 +120,9 @@ class Create:
     def validate(self) -> None:
         registry, obj, attributes = self._registry, self._object, self.attributes
         metadata = obj["metadata"]
+        if obj is not self._begun:  # admission has replaced it
+            registry.reset_create(obj)
+            meta.match_namespace(registry.resource, metadata, attributes.namespace)
         self._generates_name = not metadata.get("name")
         meta.fill_for_create(metadata, registry.clock.now())
         attributes.name = metadata.get("name", "")
@@ -143,8 +147,9 @@ class Create:
         """Store the object. Raises AlreadyExists."""
         registry, obj = self._registry, self._object
         self._find_free_name(obj["metadata"])
+        shown = registry.read_back(obj)
         entry = registry.uncommitted(obj) if self.attributes.dry_run else registry.commit(obj)
-        return WriteResult(registry.resource, entry, obj, created=True)
+        return WriteResult(registry.resource, entry, _at_version_of(shown, obj), created=True)
 
     def _find_free_name(self, metadata: JSONObject) -> None:
         """Replace a generated name that is taken. Raises AlreadyExists for any other name that is taken."""
@@ -173,6 +178,7 @@ class Update:
         self._target = target
         self._call = call
         self._faults = faults
+        self._begun = attributes.object
         registry.admission.admit(attributes)
 
     @property
@@ -186,10 +192,12 @@ class Update:
 
     def validate(self) -> None:
         registry, new, attributes = self._registry, self._object, self.attributes
+        if new is not self._begun:  # admission has replaced it
+            self._faults = registry.reset_update(self._target, new)
         faults = self._faults + self._prepare(new)
         if faults:
             kind = self._fault_kind()
-            raise Invalid.of(kind.kind, kind.group, new["metadata"]["name"], faults)
+            raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", faults)
         registry.admission.validate(attributes)
         self._call.warnings.extend(registry.resource.strategy.warnings(new, self._target.old))
 
@@ -219,14 +227,15 @@ class Update:
     def commit(self) -> WriteResult:
         registry, target, new = self._registry, self._target, self._object
         resource, metadata = registry.resource, new["metadata"]
-        if new == target.old and equal(new, target.old):
+        if new == target.old and equal(new, target.old) and registry.is_in_storage_version(target.entry):
             return WriteResult(resource, target.entry, new)
+        shown = registry.read_back(new)
         if self.attributes.dry_run:
-            return WriteResult(resource, registry.uncommitted(new), new)
+            return WriteResult(resource, registry.uncommitted(new), shown)
         if self.is_stale:  # a plugin has written the object
             raise modified(resource, metadata["name"])
         if "deletionTimestamp" not in metadata or is_kept(resource, new):
-            return WriteResult(resource, registry.commit(new), new)
+            return WriteResult(resource, registry.commit(new), _at_version_of(shown, new))
         registry.remove(new)
         metadata["resourceVersion"] = target.old["metadata"]["resourceVersion"]  # the answer of a real API server
         return WriteResult(resource, registry.uncommitted(new), new, removed=True)
@@ -240,6 +249,7 @@ class Delete:
         self._registry = registry
         self._target = target
         self._object = target.draft()
+        self._effect: DeletionEffect | None = None
         self._deletion = Deletion(registry.resource, self._object, options, registry.clock.now())
         registry.admission.admit(attributes)
 
@@ -253,8 +263,8 @@ class Delete:
         self._registry.admission.validate(self.attributes)
 
     def commit(self) -> WriteResult:
-        registry, obj = self._registry, self._object
-        resource, effect = registry.resource, self._deletion.mark()
+        registry, obj, resource = self._registry, self._object, self._registry.resource
+        effect = self._effect = self._effect or self._deletion.mark()  # once, also if this step is run again
         if self.attributes.dry_run:
             return WriteResult(resource, registry.uncommitted(obj), obj, removed=effect is DeletionEffect.REMOVED)
         if effect is DeletionEffect.REMOVED:
@@ -262,6 +272,13 @@ class Delete:
         entry = registry.commit(obj) if effect is DeletionEffect.CHANGED else self._target.entry
         gone = not registry.has_key(entry.key)  # an observer may have removed the last finalizer
         return WriteResult(resource, entry, obj, removed=gone)
+
+
+def _at_version_of(shown: JSONObject, obj: JSONObject) -> JSONObject:
+    """Return what is shown of an object, at the resource version that its commit has set."""
+    if shown is not obj and "resourceVersion" in obj["metadata"]:
+        shown["metadata"]["resourceVersion"] = obj["metadata"]["resourceVersion"]
+    return shown
 
 
 def _differs(new: JSONObject, old: JSONObject, *, except_status: bool) -> bool:

@@ -37,6 +37,8 @@ def call_of(candidates: list[Function], arguments: list[Code]) -> Code:
     call = function.call
     if function.linear:
         return _call_with_size_cost(call, arguments)
+    if function.cost:
+        return _call_with_fixed_cost(function, arguments)
     match arguments:
         case [only]:
             return lambda frame: call(only(frame))
@@ -60,6 +62,15 @@ def _call_with_size_cost(call: Callable[..., Any], arguments: list[Code]) -> Cod
     return called
 
 
+def _call_with_fixed_cost(function: Function, arguments: list[Code]) -> Code:
+    def called(frame: Frame) -> Any:
+        values = [each(frame) for each in arguments]
+        spend(frame, function.cost)
+        return function.call(*values)
+
+    return called
+
+
 def _call_and_spend(call: Callable[..., Any], values: list[Any], frame: Frame) -> Any:
     spend(frame, sum(map(size_of, values)) // 10)
     return call(*values)
@@ -70,7 +81,7 @@ def _dispatched(candidates: list[Function], arguments: list[Code]) -> Code:
         values = [each(frame) for each in arguments]
         for function in candidates:
             if function.accepts(values):
-                spend(frame, sum(map(size_of, values)) // 10)
+                spend(frame, function.cost + sum(map(size_of, values)) // 10)
                 return function.call(*values)
         raise no_overload()
 

@@ -26,6 +26,8 @@ class Function:
     call: Callable[..., Any]
     linear: bool = False
     """The cost grows with the size of the arguments."""
+    cost: int = 0
+    """A fixed cost in addition to its step."""
 
     def accepts(self, arguments: Sequence[Any]) -> bool:
         """Return whether the function accepts these values. Used if the types are not known at compile time."""
@@ -37,9 +39,9 @@ def _fits(wanted: Type, value: Any) -> bool:
     return wanted.is_variable or wanted.name == "dyn" or wanted.name == type_name(value)
 
 
-def library(*entries: tuple[str, Implementation], linear: bool = False) -> tuple[Function, ...]:
+def library(*entries: tuple[str, Implementation], linear: bool = False, cost: int = 0) -> tuple[Function, ...]:
     """Build functions from their signatures, `string.contains(string) -> bool`. Each overload has its own."""
-    return tuple(Function(parse_signature(text), call, linear) for text, call in entries)
+    return tuple(Function(parse_signature(text), call, linear, cost) for text, call in entries)
 
 
 def size_of(value: Any) -> int:

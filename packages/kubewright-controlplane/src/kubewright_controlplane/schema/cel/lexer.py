@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from kubewright.machinery.cel_names import RESERVED
 from kubewright_controlplane.schema.cel.syntax import CompileError, shown
 from kubewright_controlplane.schema.cel.values import UInt
 
@@ -79,8 +78,6 @@ def _token(source: str, found: re.Match[str], at: int) -> Token:
     if found["ident"] is not None:
         if text in _WORDS:
             return Token("literal", text, at, _WORDS[text])
-        if text in RESERVED:
-            raise _fault(source, at, f"reserved identifier: {text}")
         return Token("ident", text.strip("`"), at)
     return Token("symbol", text, at)
 

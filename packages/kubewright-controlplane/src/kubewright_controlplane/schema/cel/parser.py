@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, NoReturn, cast
 
+from kubewright.machinery.cel_names import RESERVED
 from kubewright_controlplane.schema.cel.lexer import Token, tokenize
 from kubewright_controlplane.schema.cel.syntax import (
     Call,
@@ -169,6 +170,8 @@ class _Parser:
                 self._fail(token.at, "Syntax error: invalid int literal")
             return Literal(token.at, value)
         if token.kind == "ident":
+            if token.text in RESERVED:  # they may name a field, but not a variable or function
+                self._fail(token.at, f"Syntax error: reserved identifier: {token.text}")
             if self._sees("("):
                 return self._function(token)
             return Ident(token.at, token.text)

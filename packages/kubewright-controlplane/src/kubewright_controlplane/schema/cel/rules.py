@@ -14,20 +14,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 from kubewright.machinery import json as jsons
 from kubewright.machinery.fields import OMITTED, FieldError, invalid
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
-from kubewright_controlplane.schema.cel.checker import Environment, check
-from kubewright_controlplane.schema.cel.compiler import Program
 from kubewright_controlplane.schema.cel.conversion import converter
-from kubewright_controlplane.schema.cel.cost import estimate
 from kubewright_controlplane.schema.cel.declare import declared
-from kubewright_controlplane.schema.cel.library import functions
-from kubewright_controlplane.schema.cel.parser import parse
-from kubewright_controlplane.schema.cel.syntax import CompileError, Expr, Ident, parts
+from kubewright_controlplane.schema.cel.expression import CheckedExpression
+from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import BOOL, STRING, Type, optional_of
 from kubewright_controlplane.schema.cel.values import NONE, CostExceeded, EvaluationError, Optional
 from kubewright_controlplane.schema.node import Node
@@ -37,45 +32,26 @@ BUDGET: Final = 10_000_000
 _CALL_LIMIT: Final = 1_000_000
 _LONGEST_MESSAGE: Final = 5 * 1024
 _RAN_OUT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
-_VARIABLES: Final = ("self", "oldSelf")
 
 
-class Expression:
+class Expression(CheckedExpression):
     """One compiled expression of a rule. Raises CompileError if it is invalid."""
 
     def __init__(self, source: str, self_type: Type, wanted: Type, *, optional_old: bool = False) -> None:
-        known = functions()
         old = optional_of(self_type) if optional_old else self_type
-        environment = Environment({"self": self_type, "oldSelf": old}, known)
-        self._expression = parse(source, known.keys())
-        try:
-            found = check(source, self._expression, environment)
-        except RecursionError:
-            raise CompileError("expression is nested too deeply") from None
-        if found != wanted:
+        super().__init__(source, {"self": self_type, "oldSelf": old})
+        if self.type != wanted:
             raise CompileError(_WRONG_RESULT[wanted.name])
 
     @property
-    def worst_case(self) -> int:
-        return estimate(self._expression)
-
-    @property
     def uses_old_self(self) -> bool:
-        return any(isinstance(each, Ident) and each.name == "oldSelf" for each in _every(self._expression))
-
-    @cached_property
-    def program(self) -> Program:
-        return Program(self._expression, _VARIABLES, functions())
+        return "oldSelf" in self.names
 
 
 _WRONG_RESULT: Final = {
     "bool": "cel expression must evaluate to a bool",
     "string": "messageExpression must evaluate to a string",
 }
-
-
-def _every(expression: Expr) -> list[Expr]:
-    return [expression, *(below for part in parts(expression) for below in _every(part))]
 
 
 class Rule:

@@ -18,10 +18,10 @@ Follows KEP-555, sigs.k8s.io/structured-merge-diff/merge and k8s.io/apimachinery
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from kubewright.machinery import time
 from kubewright.machinery.errors import BadRequest, Conflict, StatusCause, StatusDetails
@@ -40,6 +40,10 @@ from kubewright_controlplane.schema.ownership.typed import (
 from kubewright_controlplane.schema.structural.schema import Schema
 
 NOTHING: Final = FieldSet()
+
+InVersion: TypeAlias = Callable[[JSONObject, str], "tuple[JSONObject, Schema] | None"]
+"""Returns an object in another version, and the schema of that version; None if the version does not exist any more."""
+
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _NEVER_OWNED: Final = FieldSet.of_paths(
@@ -66,16 +70,20 @@ def update(
     now: datetime,
     schema: Schema,
     ignored: FieldSet = NOTHING,
+    in_version: InVersion | None = None,
 ) -> None:
     """Set `new["metadata"]["managedFields"]` for a create (`old` is None), update or patch by `manager`.
 
     `new` is the object as it will be stored, with defaults. `ignored` are the fields that this write cannot change,
     because the kind's strategy resets them. An object without managedFields stays without them until the first apply.
+
+    `in_version` converts the object for managers that own fields in other versions. None: all versions have the same
+    fields.
     """
     managers = Managers.of_update(old, new, subresource)
     if old is None or managers.entries:
         owner = Owner(manager or "unknown", "Update", api_version, subresource)
-        _track(managers, old, new, owner, now, schema, ignored)
+        _track(managers, old, new, owner, now, schema, ignored, in_version)
         managers.cap()
     _write(new, managers)
 
@@ -99,6 +107,7 @@ def apply(
     now: datetime,
     schema: Schema,
     ignored: FieldSet = NOTHING,
+    in_version: InVersion | None = None,
 ) -> JSONObject:
     """Return the object after `manager` applied `config` to `live` (None if it does not exist).
 
@@ -115,10 +124,11 @@ def apply(
         )
     if _metadata(config).get("managedFields") is not None:
         raise BadRequest("metadata.managedFields must be nil")
-    merge = _Apply(live, config, fields, Owner(manager, "Apply", "", subresource), api_version, schema, ignored)
+    owner = Owner(manager, "Apply", "", subresource)
+    merge = _Apply(live, config, fields, owner, api_version, schema, ignored, in_version)
     if live is not None and not merge.managers.entries:
         first = Owner(_BEFORE_FIRST_APPLY, "Update", api_version, subresource)
-        _track(merge.managers, None, live, first, now, schema, ignored)
+        _track(merge.managers, None, live, first, now, schema, ignored, in_version)
     conflicts = merge.conflicts()
     if conflicts and not force:
         if manager == "kubectl" and live is not None:
@@ -140,6 +150,7 @@ class _Apply:
         api_version: str,
         schema: Schema,
         ignored: FieldSet,
+        in_version: InVersion | None,
     ) -> None:
         node = self._node = schema.root
         self._live = live
@@ -157,19 +168,29 @@ class _Apply:
         self._removed_tree = comparison.removed
         self._removed = FieldSet(comparison.removed).without(ignored)
         self._changed = FieldSet(comparison.changed).without(ignored) | (self._removed & unset)
+        self._others = (
+            _OtherVersions(self._before, self._after, api_version, ignored, in_version) if in_version else None
+        )
 
     def conflicts(self) -> list[tuple[Owner, FieldSet]]:
         """Return the fields that other managers own and this apply would change."""
-        found = ((other, entry.fields & self._changed) for other, entry in self.managers.others(self._owner))
+        found = (
+            (other, entry.fields & self._changed_in(entry.api_version))
+            for other, entry in self.managers.others(self._owner)
+        )
         return sorted(((other, fields) for other, fields in found if fields), key=lambda each: each[0].manager)
+
+    def _changed_in(self, version: str) -> FieldSet:
+        if self._others is None or version == self._api_version:
+            return self._changed
+        return self._others.changed(version)
 
     def result(self, now: datetime) -> JSONObject:
         """Return the merged object with its new managedFields."""
         after = self._with_annotation(self._drop_emptied(self._after))
         changes = self._live is None or bool(self._changed) or after != self._before
         stamp = time.format(now) if changes else (self._last.time if self._last else None)
-        self.managers.disown(self._changed)
-        self.managers.disown(self._removed)
+        self.managers.disown(self._changed | self._removed, self._others)
         self.managers.set(self._owner, Entry(self._wanted - _NEVER_OWNED, self._api_version, stamp))
         out = {**after, "metadata": dict(_metadata(after))}
         _write(out, self.managers)
@@ -214,6 +235,46 @@ class _Apply:
         }
 
 
+class _OtherVersions:
+    """What a write changed, in the versions in which other managers own fields."""
+
+    def __init__(
+        self, old: JSONObject | None, new: JSONObject, api_version: str, ignored: FieldSet, in_version: InVersion
+    ) -> None:
+        self.api_version = api_version
+        """The version of the write."""
+        self._old = old
+        self._new = new
+        self._ignored = ignored
+        self._in_version = in_version
+        self._found: dict[str, tuple[FieldSet, FieldSet] | None] = {}
+
+    def changed(self, version: str) -> FieldSet:
+        """Return the fields that are new or have another value."""
+        found = self._compared(version)
+        return found[0] if found is not None else NOTHING
+
+    def lost(self, version: str) -> FieldSet | None:
+        """Return the changed and the removed fields; None if the version does not exist any more."""
+        found = self._compared(version)
+        return found[0] | found[1] if found is not None else None
+
+    def _compared(self, version: str) -> tuple[FieldSet, FieldSet] | None:
+        if version not in self._found:
+            self._found[version] = self._compare(version)
+        return self._found[version]
+
+    def _compare(self, version: str) -> tuple[FieldSet, FieldSet] | None:
+        new = self._in_version(self._new, version)
+        if new is None:
+            return None
+        document, schema = new
+        old = self._in_version(self._old, version) if self._old else None
+        before = _without_managed_fields(old[0]) if old is not None else schema.empty
+        comparison = Comparison(before, _without_managed_fields(document), schema.root)
+        return FieldSet(comparison.changed).without(self._ignored), FieldSet(comparison.removed).without(self._ignored)
+
+
 def _track(
     managers: Managers,
     old: JSONObject | None,
@@ -222,13 +283,14 @@ def _track(
     now: datetime,
     schema: Schema,
     ignored: FieldSet,
+    in_version: InVersion | None,
 ) -> None:
     before = _without_managed_fields(old) if old is not None else schema.empty
     comparison = Comparison(before, _without_managed_fields(new), schema.root)
     changed = FieldSet(comparison.changed).without(ignored)
     removed_fields = FieldSet(comparison.removed).without(ignored)
-    managers.disown(changed)
-    managers.disown(removed_fields)
+    others = _OtherVersions(old, new, owner.api_version, ignored, in_version) if in_version else None
+    managers.disown(changed | removed_fields, others)
     mine = changed - _NEVER_OWNED
     if mine:
         previous = managers.entries.get(owner)
@@ -389,13 +451,18 @@ class Managers:
         else:
             self.entries.pop(owner, None)
 
-    def disown(self, fields: FieldSet) -> None:
-        """Remove `fields` from every entry."""
-        if fields:
-            for owner, entry in list(self.entries.items()):
-                rest = entry.fields - fields
-                if rest != entry.fields:
-                    self.set(owner, replace(entry, fields=rest))
+    def disown(self, fields: FieldSet, others: _OtherVersions | None = None) -> None:
+        """Remove `fields` from every entry.
+
+        Entries of other versions lose what `others` says; None: versions have the same fields.
+        """
+        for owner, entry in list(self.entries.items()):
+            same = others is None or entry.api_version == others.api_version
+            lost = fields if same or others is None else others.lost(entry.api_version)
+            if lost is None:
+                del self.entries[owner]
+            elif lost and (rest := entry.fields - lost) != entry.fields:
+                self.set(owner, replace(entry, fields=rest))
 
     def cap(self) -> None:
         """Merge the oldest updates, so that at most ten entries of updates remain."""

@@ -129,6 +129,7 @@ class Log(Connection):
     Without either, a line says that there is no log.
     """
 
+    is_admitted: bool = False
     resources: ResourceSet
     kubelet: Handler | None
 
@@ -175,6 +176,18 @@ class ExecConnection(Connection):
     resources: ResourceSet
     kubelet: Handler | None
 
+    def options(self, query: Mapping[str, Sequence[str]]) -> JSONObject:
+        options: JSONObject = {
+            name: True
+            for name in ("stdin", "stdout", "stderr", "tty")
+            if query.get(name, ["false"])[0] in ("true", "1")
+        }
+        if query.get("container"):
+            options["container"] = query["container"][0]
+        if query.get("command"):
+            options["command"] = list(query["command"])
+        return options
+
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
         query = parse_qs(request.query)
@@ -198,6 +211,10 @@ class PortForward(ExecConnection):
     """Connects a client to the ports of a running Pod."""
 
     what: str = "port-forward"
+
+    def options(self, query: Mapping[str, Sequence[str]]) -> JSONObject:
+        numbers = [int(each) for text in query.get("ports", ()) for each in text.split(",") if each.isdecimal()]
+        return {"ports": numbers} if numbers else {}
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         existing(self.resources, "pods", attributes.name, attributes.namespace)

@@ -12,6 +12,7 @@ from kubewright_controlplane.schema.cel.functions import Function
 def functions() -> Mapping[str, tuple[Function, ...]]:
     """Return all functions by name."""
     from kubewright_controlplane.schema.cel.library import (
+        authorization,
         formats,
         lists,
         net,
@@ -24,7 +25,7 @@ def functions() -> Mapping[str, tuple[Function, ...]]:
     )
 
     found: dict[str, list[Function]] = {}
-    for module in (standard, times, strings, lists, optionals, quantities, net, formats, semver):
+    for module in (standard, times, strings, lists, optionals, quantities, net, formats, semver, authorization):
         for function in module.FUNCTIONS:
             found.setdefault(function.signature.function, []).append(function)
     return {name: tuple(overloads) for name, overloads in found.items()}

@@ -1,0 +1,142 @@
+"""Expressions (CEL) about a write, and the conditions that a write must meet before a webhook or policy sees it.
+
+The variables are `object`, `oldObject`, `request`, `namespaceObject` and `authorizer`; policies add their own.
+
+Follows k8s.io/apiserver pkg/admission/plugin/cel and pkg/admission/plugin/webhook/matchconditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes, namespace_of
+from kubewright_controlplane.apiserver.authorization.attributes import Authorizer as RequestAuthorizer
+from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
+from kubewright_controlplane.apiserver.authorization.expressions import UserAccess
+from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expression
+from kubewright_controlplane.schema.cel.expression import CheckedExpression
+from kubewright_controlplane.schema.cel.library.authorization import Authorizer, ResourceCheck
+from kubewright_controlplane.schema.cel.syntax import CompileError
+from kubewright_controlplane.schema.cel.types import BOOL, Type
+from kubewright_controlplane.schema.cel.values import CostExceeded, EvaluationError
+
+FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
+
+EXPRESSION_LIMIT: Final = 1_000_000
+"""The cost limit of one evaluation of an expression."""
+CONDITIONS_BUDGET: Final = 2_500_000
+"""The cost limit of all match conditions of a webhook or policy, for one write."""
+OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+def authorizer_value(write: VersionedAttributes, authorizer: RequestAuthorizer) -> Authorizer:
+    """Return the value of `authorizer` for a write: what its user may do."""
+    attributes = write.attributes
+    access = UserAccess(attributes.user, authorizer)
+    own = attributes.resource
+    check = ResourceCheck(
+        access, own.group, own.plural, attributes.subresource, namespace_of(attributes), attributes.name
+    )
+    return Authorizer(access, check)
+
+
+def variable_values(
+    names: frozenset[str],
+    write: VersionedAttributes,
+    authorizer: RequestAuthorizer,
+    namespace: JSONObject | None = None,
+) -> list[Any]:
+    """Return the values of `VARIABLES`, in their order. Those that are not in `names` are None, and cost nothing."""
+    return [
+        write.object if "object" in names else None,
+        write.old_object if "oldObject" in names else None,
+        namespace,
+        write.request if "request" in names else None,
+        authorizer_value(write, authorizer) if "authorizer" in names else None,
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    source: str
+    expression: CheckedExpression | None
+    fault: str = ""
+    """Why the expression is invalid; one that an older server stored may be."""
+
+
+class MatchConditions:
+    """The `matchConditions` of a webhook or policy, compiled once. All must be true for a write to match."""
+
+    def __init__(
+        self,
+        specs: Sequence[JSONObject],
+        failure_policy: FailurePolicy,
+        variables: Mapping[str, Type] = VARIABLES,
+    ) -> None:
+        """`variables` start with `VARIABLES`."""
+        self._failure_policy = failure_policy
+        self._conditions = [_compiled(each.get("expression") or "", variables) for each in specs]
+        expressions = [each.expression for each in self._conditions if each.expression is not None]
+        self.names = frozenset(name for each in expressions for name in each.names)
+        """The names of the variables that the conditions read."""
+
+    def __bool__(self) -> bool:
+        return bool(self._conditions)
+
+    def match(self, write: VersionedAttributes, authorizer: RequestAuthorizer, more: Sequence[Any] = ()) -> bool:
+        """Return whether all conditions are true. `more` are the values of the variables after `VARIABLES`.
+
+        A condition that is false decides. Otherwise, if one has no value, the failure policy does: Ignore is False,
+        Fail raises Forbidden.
+        """
+        values = [*variable_values(self.names, write, authorizer), *more]
+        try:
+            faults = self._evaluate(values)
+        except CostExceeded as error:
+            faults = [str(error)]
+        if faults is None:
+            return False
+        if not faults:
+            return True
+        if self._failure_policy == "Ignore":
+            return False
+        distinct = list(dict.fromkeys(faults))
+        why = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+        own = write.attributes.resource
+        raise forbidden_object(own.group, own.plural, write.attributes.name, why)
+
+    def _evaluate(self, values: Sequence[Any]) -> list[str] | None:
+        """Return the faults of conditions that have no value; None if one is false. Raises CostExceeded."""
+        faults: list[str] = []
+        budget = CONDITIONS_BUDGET
+        is_false = False
+        for condition in self._conditions:
+            if condition.expression is None:
+                faults.append(f"compilation error: {condition.fault}")
+                continue
+            try:
+                value, left = condition.expression.program.evaluate(values, EXPRESSION_LIMIT)
+                budget -= EXPRESSION_LIMIT - left
+                is_false = is_false or value is False
+            except CostExceeded as error:
+                budget -= EXPRESSION_LIMIT
+                faults.append(_failure(condition.source, error))
+            except EvaluationError as error:
+                faults.append(_failure(condition.source, error))
+            if budget < 0:
+                raise CostExceeded(OUT_OF_BUDGET)
+        return None if is_false else faults
+
+
+def _compiled(source: str, variables: Mapping[str, Type]) -> _Condition:
+    try:
+        return _Condition(source, compile_expression(source, variables, BOOL))
+    except CompileError as error:
+        return _Condition(source, None, str(error))
+
+
+def _failure(source: str, error: Exception) -> str:
+    return f"expression '{source}' resulted in error: {error}"

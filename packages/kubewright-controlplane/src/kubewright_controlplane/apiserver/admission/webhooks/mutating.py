@@ -1,0 +1,85 @@
+"""Mutating webhooks: called one by one, each sees what the earlier ones changed, and some are called again.
+
+Follows k8s.io/apiserver pkg/admission/plugin/webhook/mutating and pkg/admission/reinvocation.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from kubewright.machinery.errors import APIError
+from kubewright.machinery.json import JSONArray, JSONObject, equal
+from kubewright.machinery.patch import json_patch
+from kubewright_controlplane.apiserver.admission.matching import Candidate
+from kubewright_controlplane.apiserver.admission.review import Stage
+from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
+from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller
+from kubewright_controlplane.apiserver.admission.webhooks.configurations import Configurations, Webhook
+from kubewright_controlplane.apiserver.registry.conversions import settle
+from kubewright_controlplane.apiserver.registry.failures import internal_error
+from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.schema.structural.default import copied
+
+
+class MutatingWebhooks:
+    """The reviewer that calls the webhooks of the stored MutatingWebhookConfigurations."""
+
+    def __init__(self, configurations: Configurations, caller: WebhookCaller) -> None:
+        self._configurations = configurations
+        self._caller = caller
+
+    def begin(self, attributes: Attributes) -> Stage | None:
+        """Return the calls for a write; None if no rule of any webhook matches it."""
+        candidates = self._configurations.candidates.of(attributes)
+        return _Calls(attributes, candidates, self._caller) if candidates else None
+
+
+class _Calls(Stage):
+    """The calls of mutating webhooks for one write."""
+
+    def __init__(self, attributes: Attributes, candidates: Sequence[Candidate[Webhook]], caller: WebhookCaller) -> None:
+        self._attributes = attributes
+        self._candidates = candidates
+        self._caller = caller
+        self._due: set[Webhook] = set()
+        """Those that are called in the second round, since something changed the object after their call."""
+        self._called: set[Webhook] = set()
+        """Those that may be called again, and were called after the last change."""
+        self._last: JSONObject | None = None
+        """The object after the last call."""
+
+    async def admit(self, *, again: bool) -> bool:
+        """Call each webhook, in order; in the second round, those that are due."""
+        changed = False
+        if again and not equal(self._last, self._attributes.object):
+            self._note_change()
+        for candidate in self._candidates:
+            webhook = candidate.item
+            write = await self._caller.concerned(candidate, self._attributes)
+            if write is None or (again and webhook not in self._due):
+                continue
+            answer = await self._caller.ask(webhook, write, mutating=True)
+            if answer is not None and answer.patch and await settle(partial(_apply, webhook, write, answer.patch)):
+                changed = True
+                self._note_change()
+            if webhook.reinvoked:
+                self._called.add(webhook)
+        self._last = copied(self._attributes.object)
+        return changed
+
+    def _note_change(self) -> None:
+        self._due |= self._called
+        self._called = set()
+
+
+def _apply(webhook: Webhook, write: VersionedAttributes, patch: JSONArray) -> bool:
+    """Apply a webhook's patch to the object of the write. Returns whether that changed it."""
+    if write.object is None:
+        text = f'admission webhook "{webhook.name}" attempted to modify the object'
+        raise internal_error(f"{text}, which is not supported for this operation")
+    try:
+        patched = json_patch(write.object, patch)
+    except APIError as error:
+        raise internal_error(str(error.__cause__ or error)) from error
+    return write.replace_object(patched)

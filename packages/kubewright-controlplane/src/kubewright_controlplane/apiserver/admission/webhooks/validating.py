@@ -1,0 +1,48 @@
+"""Validating webhooks: called in parallel about the final object.
+
+Follows k8s.io/apiserver pkg/admission/plugin/webhook/validating.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from kubewright_controlplane.apiserver.admission.matching import Candidate
+from kubewright_controlplane.apiserver.admission.review import Stage
+from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller
+from kubewright_controlplane.apiserver.admission.webhooks.configurations import Configurations, Webhook
+from kubewright_controlplane.apiserver.registry.model import Attributes
+
+
+class ValidatingWebhooks:
+    """The reviewer that calls the webhooks of the stored ValidatingWebhookConfigurations."""
+
+    def __init__(self, configurations: Configurations, caller: WebhookCaller) -> None:
+        self._configurations = configurations
+        self._caller = caller
+
+    def begin(self, attributes: Attributes) -> Stage | None:
+        """Return the calls for a write; None if no rule of any webhook matches it."""
+        candidates = self._configurations.candidates.of(attributes)
+        return _Calls(attributes, candidates, self._caller) if candidates else None
+
+
+class _Calls(Stage):
+    """The calls of validating webhooks for one write."""
+
+    def __init__(self, attributes: Attributes, candidates: Sequence[Candidate[Webhook]], caller: WebhookCaller) -> None:
+        self._attributes = attributes
+        self._candidates = candidates
+        self._caller = caller
+
+    async def validate(self) -> None:
+        """Ask all webhooks that the write concerns. Raises the first error by their order, once all have answered."""
+        found = [(each.item, await self._caller.concerned(each, self._attributes)) for each in self._candidates]
+        asked = [self._caller.ask(webhook, write, mutating=False) for webhook, write in found if write is not None]
+        if len(asked) == 1:
+            await asked[0]
+            return
+        for outcome in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome

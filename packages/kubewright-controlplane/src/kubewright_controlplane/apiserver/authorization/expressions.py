@@ -1,0 +1,40 @@
+"""The value of the variable `authorizer` in expressions: what the user of a request may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
+from kubewright_controlplane.apiserver.authorization.attributes import Authorizer as RequestAuthorizer
+from kubewright_controlplane.apiserver.user import (
+    AUTHENTICATED_GROUP,
+    UserInfo,
+    service_account_groups,
+    service_account_name,
+)
+from kubewright_controlplane.schema.cel.library.authorization import Access, Decision, ResourceCheck
+
+
+@dataclass(frozen=True, slots=True)
+class UserAccess:
+    """Asks the server's authorizer what one user may do."""
+
+    user: UserInfo
+    authorizer: RequestAuthorizer
+
+    def decide_path(self, verb: str, path: str) -> Decision:
+        return self._decide(AccessAttributes(self.user, verb, path=path))
+
+    def decide_resource(self, verb: str, check: ResourceCheck) -> Decision:
+        access = AccessAttributes(
+            self.user, verb, check.group, "*", check.resource, check.subresource, check.namespace, check.name
+        )
+        return self._decide(access)
+
+    def of_service_account(self, namespace: str, name: str) -> Access:
+        groups = (*service_account_groups(namespace), AUTHENTICATED_GROUP)
+        return UserAccess(UserInfo(service_account_name(namespace, name), groups), self.authorizer)
+
+    def _decide(self, access: AccessAttributes) -> Decision:
+        decision = self.authorizer.authorize(access)
+        return Decision(decision.allowed, decision.reason)

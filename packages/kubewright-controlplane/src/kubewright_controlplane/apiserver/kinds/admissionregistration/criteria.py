@@ -1,0 +1,109 @@
+"""Validation of what webhooks and policies match: rules, selectors, and match conditions.
+
+Follows k8s.io/kubernetes pkg/apis/admissionregistration/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_many
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expression
+from kubewright_controlplane.schema.cel.syntax import CompileError
+from kubewright_controlplane.schema.cel.types import BOOL, Type
+
+OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_SCOPES: Final = ("*", "Cluster", "Namespaced")
+_MAX_CONDITIONS: Final = 64
+
+
+def rule_faults(path: str, rule: JSONObject, operations: Sequence[str] = OPERATIONS) -> list[FieldError]:
+    """Return the faults of a RuleWithOperations, which may have these operations."""
+    faults = _list_faults(f"{path}.operations", rule.get("operations") or [], "operations")
+    for index, operation in enumerate(rule.get("operations") or ()):
+        if operation not in operations:
+            faults.append(not_supported(f"{path}.operations[{index}]", operation, operations))
+    faults += _list_faults(f"{path}.apiGroups", rule.get("apiGroups") or [], "API groups")
+    versions: list[str] = rule.get("apiVersions") or []
+    faults += _list_faults(f"{path}.apiVersions", versions, "API versions")
+    faults += [required(f"{path}.apiVersions[{index}]") for index, each in enumerate(versions) if not each]
+    faults += _resource_faults(f"{path}.resources", rule.get("resources") or [])
+    return faults + checks.one_of(f"{path}.scope", rule.get("scope") or "*", _SCOPES)
+
+
+def _list_faults(path: str, values: list[str], what: str) -> list[FieldError]:
+    if not values:
+        return [required(path)]
+    if len(values) > 1 and "*" in values:
+        return [invalid(path, values, f"if '*' is present, must not specify other {what}")]
+    return []
+
+
+def _resource_faults(path: str, resources: list[str]) -> list[FieldError]:
+    if not resources:
+        return [required(path)]
+    faults: list[FieldError] = []
+    whole: set[str] = set()
+    """Resources whose subresources are all listed, as in `pods/*`."""
+    everywhere: set[str] = set()
+    """Subresources that are listed for all resources, as in `*/status`."""
+    last_is_plain = False
+    for index, each in enumerate(resources):
+        if not each:
+            faults.append(required(f"{path}[{index}]"))
+            continue
+        resource, slash, subresource = each.partition("/")
+        if not slash:
+            last_is_plain = each != "*"  # a real API server looks at the last one only
+            continue
+        if resource in whole:
+            why = f"if '{resource}/*' is present, must not specify {each}"
+            faults.append(invalid(f"{path}[{index}]", each, why))
+        if subresource in everywhere:
+            why = f"if '*/{subresource}' is present, must not specify {each}"
+            faults.append(invalid(f"{path}[{index}]", each, why))
+        if subresource == "*":
+            whole.add(resource)
+        if resource == "*":
+            everywhere.add(subresource)
+    if len(resources) > 1 and "*/*" in resources:
+        faults.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
+    if "*" in resources and last_is_plain:
+        why = "if '*' is present, must not specify other resources without subresources"
+        faults.append(invalid(path, resources, why))
+    return faults
+
+
+def condition_faults(
+    path: str, conditions: Sequence[JSONObject], variables: Mapping[str, Type] = VARIABLES
+) -> list[FieldError]:
+    """Return the faults of `matchConditions`, whose expressions may use these variables."""
+    faults: list[FieldError] = []
+    if len(conditions) > _MAX_CONDITIONS:
+        faults.append(too_many(path, len(conditions), _MAX_CONDITIONS))
+    seen: set[str] = set()
+    for index, condition in enumerate(conditions):
+        at, name = f"{path}[{index}]", condition.get("name") or ""
+        faults += expression_faults(f"{at}.expression", (condition.get("expression") or "").strip(), variables)
+        faults += checks.required_name(f"{at}.name", name, names.qualified_name)
+        if name and name in seen:
+            faults.append(duplicate(f"{at}.name", name))
+        seen.add(name)
+    return faults
+
+
+def expression_faults(
+    path: str, source: str, variables: Mapping[str, Type], *wanted: Type, missing: str = ""
+) -> list[FieldError]:
+    """Return the faults of an expression, by default of one that is true or false."""
+    if not source.strip():
+        return [required(path, missing)]
+    try:
+        compile_expression(source, variables, *(wanted or (BOOL,)))
+    except CompileError as error:
+        return [invalid(path, source, str(error))]
+    return []

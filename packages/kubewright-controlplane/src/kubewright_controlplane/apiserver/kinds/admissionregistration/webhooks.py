@@ -1,0 +1,112 @@
+"""MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
+
+Follows k8s.io/kubernetes pkg/apis/admissionregistration/{v1,validation} and k8s.io/apiserver pkg/util/webhook.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import condition_faults, rule_faults
+from kubewright_controlplane.apiserver.registry import checks
+from kubewright_controlplane.apiserver.registry.model import Strategy
+from kubewright_controlplane.apiserver.webhooks.validation import client_config_faults, review_version_faults
+
+_POLICIES: Final = ("Fail", "Ignore")
+_MATCH_POLICIES: Final = ("Equivalent", "Exact")
+_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
+_REINVOCATION_POLICIES: Final = ("IfNeeded", "Never")
+_RESERVED_SUFFIX: Final = ".static.k8s.io"
+
+
+class ValidatingConfigurationStrategy(Strategy):
+    """A configuration whose webhooks accept or reject writes."""
+
+    allow_unconditional_update = False
+
+    def default(self, obj: JSONObject) -> None:
+        for webhook in obj.get("webhooks") or ():
+            self._default(webhook)
+
+    def _default(self, webhook: JSONObject) -> None:
+        webhook.setdefault("failurePolicy", "Fail")
+        webhook.setdefault("matchPolicy", "Equivalent")
+        webhook.setdefault("namespaceSelector", {})
+        webhook.setdefault("objectSelector", {})
+        webhook.setdefault("timeoutSeconds", 10)
+        for rule in webhook.get("rules") or ():
+            rule.setdefault("scope", "*")
+        service = (webhook.get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        faults: list[FieldError] = []
+        seen: set[str] = set()
+        for index, webhook in enumerate(obj.get("webhooks") or ()):
+            path, name = f"webhooks[{index}]", webhook.get("name") or ""
+            faults += self._webhook_faults(path, webhook)
+            versions = webhook.get("admissionReviewVersions") or []
+            faults += review_version_faults(f"{path}.admissionReviewVersions", versions)
+            if name and name in seen:
+                faults.append(duplicate(f"{path}.name", name))
+            seen.add(name)
+        return faults
+
+    def _webhook_faults(self, path: str, webhook: JSONObject) -> list[FieldError]:
+        faults = _name_faults(f"{path}.name", webhook.get("name") or "")
+        for index, rule in enumerate(webhook.get("rules") or ()):
+            faults += rule_faults(f"{path}.rules[{index}]", rule)
+        faults += checks.one_of(f"{path}.failurePolicy", webhook.get("failurePolicy"), _POLICIES)
+        faults += checks.one_of(f"{path}.matchPolicy", webhook.get("matchPolicy"), _MATCH_POLICIES)
+        faults += _side_effect_faults(f"{path}.sideEffects", webhook.get("sideEffects"))
+        seconds = webhook.get("timeoutSeconds", 10)
+        if not 1 <= seconds <= 30:
+            why = "the timeout value must be between 1 and 30 seconds"
+            faults.append(invalid(f"{path}.timeoutSeconds", seconds, why))
+        for selector in ("namespaceSelector", "objectSelector"):
+            faults += checks.label_selector(f"{path}.{selector}", webhook.get(selector))
+        faults += self._own_faults(path, webhook)
+        faults += client_config_faults(f"{path}.clientConfig", webhook.get("clientConfig") or {})
+        return faults + condition_faults(f"{path}.matchConditions", webhook.get("matchConditions") or ())
+
+    def _own_faults(self, path: str, webhook: JSONObject) -> list[FieldError]:
+        return []
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        if not obj["metadata"]["name"].endswith(_RESERVED_SUFFIX):
+            return []
+        return [
+            f'metadata.name: names ending with "{_RESERVED_SUFFIX}" are reserved for static manifest-based '
+            "configurations and cannot be managed via the API"
+        ]
+
+
+class MutatingConfigurationStrategy(ValidatingConfigurationStrategy):
+    """A configuration whose webhooks may also change the object."""
+
+    def _default(self, webhook: JSONObject) -> None:
+        super()._default(webhook)
+        webhook.setdefault("reinvocationPolicy", "Never")
+
+    def _own_faults(self, path: str, webhook: JSONObject) -> list[FieldError]:
+        return checks.one_of(f"{path}.reinvocationPolicy", webhook.get("reinvocationPolicy"), _REINVOCATION_POLICIES)
+
+
+def _name_faults(path: str, name: str) -> list[FieldError]:
+    if not name:
+        return [required(path)]
+    if wrong := names.dns1123_subdomain(name):
+        return [invalid(path, name, ",".join(wrong))]
+    if name.count(".") < 2:
+        return [invalid(path, name, "should be a domain with at least three segments separated by dots")]
+    return []
+
+
+def _side_effect_faults(path: str, value: str | None) -> list[FieldError]:
+    if value is None:
+        return [required(path, f"must specify one of {', '.join(_SIDE_EFFECTS)}")]
+    return [] if value in _SIDE_EFFECTS else [not_supported(path, value, _SIDE_EFFECTS)]

@@ -1,0 +1,90 @@
+"""Where the program behind a Service listens: the address of one of its endpoints on this machine's network.
+
+A real API server connects to the cluster IP, from where kube-proxy forwards the connection. Here nothing forwards it,
+so the server chooses an endpoint itself, as a real one does with `--enable-aggregator-routing`.
+
+Follows k8s.io/apiserver pkg/util/proxy.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from ipaddress import IPv4Network, ip_address
+from typing import Final
+
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.ports import LOOPBACK_PODS, POD_NETWORK, process_port
+
+_SERVICE: Final = "kubernetes.io/service-name"
+_SLICES: Final = "endpointslices.discovery.k8s.io"
+
+
+class ServiceNotReady(Exception):
+    """A Service has no program to connect to."""
+
+
+class ServiceResolver:
+    """Finds the addresses of Services in the server's store."""
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+
+    def resolve(self, namespace: str, name: str, port: int) -> tuple[str, int]:
+        """Return host and port of a ready endpoint, at random. Raises ServiceNotReady if there is none."""
+        service = self._resources.registry("services").read(name, namespace)
+        if service is None:
+            raise ServiceNotReady(f'service "{name}" not found')
+        spec: JSONObject = service.get("spec") or {}
+        if spec.get("type") == "ExternalName":
+            return spec.get("externalName") or "", port
+        port_name = next((each.get("name") or "" for each in spec.get("ports") or () if each.get("port") == port), None)
+        if port_name is None:
+            raise ServiceNotReady(f'no service port {port} found for service "{name}"')
+        found = [*self._sliced(namespace, name, port_name)] or [*self._listed(namespace, name, port_name)]
+        if not found:
+            raise ServiceNotReady(f'no endpoints available for service "{name}"')
+        reachable = [_on_this_machine(host, number) for host, number in found if not _is_simulated(host)]
+        if not reachable:
+            raise ServiceNotReady(
+                f'service "{name}": its endpoints are simulated Pods, in which no program runs; '
+                "give their image a command, or use a url"
+            )
+        return random.choice(reachable)
+
+    def _sliced(self, namespace: str, service: str, port: str) -> Iterator[tuple[str, int]]:
+        """Yield the ready endpoints in the EndpointSlices of a Service."""
+        for entry in self._resources.registry(_SLICES).entries(namespace):
+            if entry.labels.get(_SERVICE) != service:
+                continue
+            document = self._resources.decode(entry.data)
+            numbers = [each.get("port") for each in document.get("ports") or () if (each.get("name") or "") == port]
+            for endpoint in document.get("endpoints") or ():
+                if numbers and numbers[0] and (endpoint.get("conditions") or {}).get("ready") is not False:
+                    yield endpoint["addresses"][0], numbers[0]
+
+    def _listed(self, namespace: str, service: str, port: str) -> Iterator[tuple[str, int]]:
+        """Yield the endpoints in the Endpoints of a Service, for which no EndpointSlice may exist."""
+        endpoints = self._resources.registry("endpoints").read(service, namespace) or {}
+        for subset in endpoints.get("subsets") or ():
+            numbers = [each["port"] for each in subset.get("ports") or () if (each.get("name") or "") == port]
+            for address in subset.get("addresses") or ():
+                if numbers:
+                    yield address["ip"], numbers[0]
+
+
+def _is_simulated(host: str) -> bool:
+    return _is_in(POD_NETWORK, host)
+
+
+def _on_this_machine(host: str, port: int) -> tuple[str, int]:
+    """Return where the process of a Pod listens; for any other endpoint, its own address and port."""
+    return host, process_port(port) if _is_in(LOOPBACK_PODS, host) else port
+
+
+def _is_in(network: IPv4Network, host: str) -> bool:
+    try:
+        return ip_address(host) in network
+    except ValueError:
+        return False

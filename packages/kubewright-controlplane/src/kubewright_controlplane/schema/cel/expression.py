@@ -1,0 +1,51 @@
+"""One compiled expression over named variables: parsed, type-checked, and ready to be evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from kubewright_controlplane.schema.cel.checker import Environment, check
+from kubewright_controlplane.schema.cel.compiler import Program
+from kubewright_controlplane.schema.cel.cost import estimate
+from kubewright_controlplane.schema.cel.library import functions
+from kubewright_controlplane.schema.cel.parser import parse
+from kubewright_controlplane.schema.cel.syntax import CompileError, Expr, Ident, parts
+from kubewright_controlplane.schema.cel.types import Type
+
+
+class CheckedExpression:
+    """An expression whose types are known. Raises CompileError if it is invalid.
+
+    Values for `program` come in the order of `variables`. Values of variables that are not in `names` are not read.
+    """
+
+    def __init__(self, source: str, variables: Mapping[str, Type]) -> None:
+        known = functions()
+        self.source = source
+        self._variables = tuple(variables)
+        self._expression = parse(source, known.keys())
+        try:
+            self.type = check(source, self._expression, Environment(variables, known))
+        except RecursionError:
+            raise CompileError("expression is nested too deeply") from None
+
+    @property
+    def worst_case(self) -> int:
+        """The estimated maximum cost of one evaluation."""
+        return estimate(self._expression)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that the expression mentions."""
+        return frozenset(each.name for each in _every(self._expression) if isinstance(each, Ident))
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self._expression, self._variables, functions())
+
+
+def _every(expression: Expr) -> Iterator[Expr]:
+    yield expression
+    for part in parts(expression):
+        yield from _every(part)
