@@ -71,6 +71,8 @@ def test_timeouts_are_seconds_or_a_timedelta() -> None:
         ({"path": "convert"}, "path='convert'"),
         ({"path": "/convert"}, "path='/convert': /convert is the path of conversions"),
         ({"path": "/a//b"}, "path='/a//b'"),
+        ({"path": "/a_b"}, "path='/a_b'"),
+        ({"path": "/Pods"}, "path='/Pods'"),
         ({"operations": []}, "operations is empty"),
         ({"operations": "CREATE"}, "write a list: ['CREATE']"),
         ({"operations": ["create"]}, "did you mean 'CREATE'?"),
@@ -180,6 +182,8 @@ def test_a_raw_handler_may_take_all_kinds() -> None:
     [
         ({"resources": ["Pods"]}, "resources='Pods': write a plural in lower case"),
         ({"groups": ["*", "apps"]}, '"*" includes all others'),
+        ({"resources": ["*", "pods"]}, '"*" includes all others'),
+        ({"resources": ["*/*", "pods"]}, '"*/*" includes all others'),
         ({"versions": []}, "versions is empty"),
     ],
 )

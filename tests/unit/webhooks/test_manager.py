@@ -284,6 +284,34 @@ async def test_a_function_reads_objects_and_resources(api: API) -> None:
     assert "/api/v1/secrets" not in reads, "no cache was started"
 
 
+async def test_objects_of_a_namespace_without_a_cache_are_read_from_the_server(api: API) -> None:
+    @validator(WebServer, cached=[ConfigMap])
+    async def check(ctx: AdmissionContext[WebServer]) -> None:
+        assert (await ctx.get(ConfigMap, "limits", namespace="default")).data == {"a": "b"}
+        assert len(await ctx.list(ConfigMap, namespace="default")) == 1
+
+    await api.admin.create(ConfigMap(metadata=ObjectMeta(name="limits", namespace="default"), data={"a": "b"}))
+    async with api.manager(check, namespaces=["kube-public"]) as manager:
+        assert (await api.review(manager.webhook_port))["allowed"]
+
+
+async def test_a_start_that_fails_does_not_wait_for_reviews(api: API) -> None:
+    @asynccontextmanager
+    async def lifespan(manager: Manager) -> AsyncGenerator[None]:
+        await until(lambda: manager.metrics.webhooks[allow.path].in_flight == 1)
+        raise ConfigError("no database")
+        yield
+
+    manager = api.manager(allow, lifespan=lifespan)
+    running = asyncio.create_task(manager.run())
+    await until(lambda: bool(manager.webhook_port))
+    review = asyncio.create_task(api.review(manager.webhook_port))
+    with pytest.raises(ConfigError, match="no database"):
+        await asyncio.wait_for(running, 5)
+    with pytest.raises(ConnectionFailed):
+        await review
+
+
 async def test_a_missing_object_denies_with_its_status(api: API) -> None:
     @validator(WebServer)
     async def check(ctx: AdmissionContext[WebServer]) -> None:

@@ -20,6 +20,7 @@ import errno
 import socket
 import ssl as tls
 from contextlib import suppress
+from functools import partial
 
 from kubewright.http.message import Handler
 from kubewright.http.request_parser import Limits
@@ -62,21 +63,22 @@ class Server:
 
     async def start(self) -> None:
         """Listen. Raises ConfigError if the address is not available."""
-        loop = asyncio.get_running_loop()
         try:
-            both = _any_port() if not self._host and not self._port else None
-            self._listener = await loop.create_server(
-                lambda: ServerConnection(self._handler, self._limits, self._connections),
-                self._host if both is None else None,
-                self._port if both is None else None,
-                sock=both,
-                ssl=self._ssl,
-                ssl_handshake_timeout=self._limits.read_timeout if self._ssl else None,
-                backlog=_BACKLOG,
-            )
+            self._listener = await self._listen()
         except OSError as error:
             raise ConfigError(_why_not(self._host, self._port, error)) from error
         self._port = self._listener.sockets[0].getsockname()[1]
+
+    async def _listen(self) -> asyncio.Server:
+        create = partial(
+            asyncio.get_running_loop().create_server,
+            lambda: ServerConnection(self._handler, self._limits, self._connections),
+            ssl=self._ssl,
+            ssl_handshake_timeout=self._limits.read_timeout if self._ssl else None,
+            backlog=_BACKLOG,
+        )
+        any_port = _any_port() if not self._host and not self._port else None
+        return await (create(self._host, self._port) if any_port is None else create(sock=any_port))
 
     async def close(self, grace: float = 0.0) -> None:
         """Stop accepting, end streams, wait `grace` seconds for running requests, then close all connections."""

@@ -113,4 +113,5 @@ class WebhookServer:
     async def _stop(self) -> None:
         self.port = 0
         if self._server is not None:
-            await self._server.close(self._options.graceful_timeout)
+            started = self._surroundings.open.is_set()  # otherwise reviews wait for what will not happen
+            await self._server.close(self._options.graceful_timeout if started else 0.0)

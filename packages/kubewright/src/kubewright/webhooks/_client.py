@@ -1,7 +1,8 @@
 """The client of a webhook: it reads from the manager's cache where the manager has one, and otherwise from the server.
 
 A reconcile can wait for the first list of a kind; a review cannot. So a kind is cached if a controller or a webhook
-declares it, and a read of any other kind starts no cache.
+declares it, and a read of any other kind starts no cache. An API server also sends reviews of namespaces in which the
+manager does not work, and which its cache does not have.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TypeVar
 
 from kubewright.cache._cache import Cache
 from kubewright.cache._client import CachedClient
+from kubewright.cache._selection import EVERYWHERE
 from kubewright.cache._writers import RecordOwnWrites
 from kubewright.client._client import Client
 from kubewright.client._lists import Fields, Labels, ObjectList
@@ -25,13 +27,13 @@ T = TypeVar("T", bound=Object)
 
 
 class WebhookClient(CachedClient):
-    """A `CachedClient` that reads kinds without a cache from the API server."""
+    """A `CachedClient` that reads what no cache has from the API server."""
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
         """Return the object of that name. Raises NotFound."""
-        if self.cache.informer_or_none(kind) is None:
-            return await self.uncached.get(kind, name, namespace=namespace)
-        return await super().get(kind, name, namespace=namespace)
+        if self._is_cached(kind, namespace):
+            return await super().get(kind, name, namespace=namespace)
+        return await self.uncached.get(kind, name, namespace=namespace)
 
     async def list(
         self,
@@ -45,7 +47,7 @@ class WebhookClient(CachedClient):
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
         """Return the objects that match all arguments. Raises ConfigError for `owner` or `index` without a cache."""
-        if self.cache.informer_or_none(kind) is not None:
+        if self._is_cached(kind, namespace):
             return await super().list(
                 kind,
                 namespace=namespace,
@@ -57,10 +59,16 @@ class WebhookClient(CachedClient):
             )
         if owner is not None or index is not None:
             raise ConfigError(
-                f"{kind.__api__.kind} has no cache, which a list by owner or index needs; declare it: "
-                f"cached=[{kind.__name__}]"
+                f"{kind.__api__.kind}: a list by owner or index needs a cache of the kind and the namespace; declare "
+                f"it: cached=[{kind.__name__}]"
             )
         return await self.uncached.list(kind, namespace=namespace, labels=labels, fields=fields)
+
+    def _is_cached(self, kind: type[Object], namespace: str | None) -> bool:
+        informer = self.cache.informer_or_none(kind)
+        if informer is None:
+            return False
+        return informer.namespaces == EVERYWHERE or not namespace or namespace in informer.namespaces
 
 
 def webhook_client(

@@ -11,7 +11,8 @@ from kubewright.models import APIResource
 CONVERT_PATH: Final = "/convert"
 """Where all conversions are served."""
 
-_PATH: Final = re.compile(r"(/[a-zA-Z0-9_-]+)+")
+_PATH: Final = re.compile(r"(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)+")
+"""Each part is a DNS subdomain. Source: ValidateWebhookService in k8s.io/apiserver/pkg/util/webhook."""
 _DOMAIN: Final = "kb.io"
 
 
@@ -33,7 +34,7 @@ def path_fault(path: str) -> str:
     if path == CONVERT_PATH:
         return f"{CONVERT_PATH} is the path of conversions; choose another one"
     if not _PATH.fullmatch(path):
-        return 'a path is made of parts like "/validate-pods": each "/", then letters, digits, "-" and "_"'
+        return 'a path is made of parts like "/validate-pods": each "/", then lower-case letters, digits, "-" and "."'
     return ""
 
 

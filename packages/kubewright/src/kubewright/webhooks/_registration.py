@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, get_args
 
-from kubewright.machinery.errors import ConfigError, did_you_mean
+from kubewright.machinery._suggestions import did_you_mean
+from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.names import qualified_name
 from kubewright.machinery.selectors import Selector
 from kubewright.machinery.time import Seconds, seconds
@@ -128,8 +129,15 @@ class Registration:
         self._check_listed("operations", self.operations, get_args(Operation))
         for argument, values in (("groups", self.groups), ("versions", self.versions), ("resources", self.resources)):
             _check_list(self._where, argument, values)
+        for argument, values in (
+            ("groups", self.groups),
+            ("versions", self.versions),
+            ("resources", [each for each in self.resources if "/" not in each]),
+        ):
             if "*" in values and len(values) > 1:
                 self._fail(argument, list(values), '"*" includes all others; leave the others out')
+        if "*/*" in self.resources and len(self.resources) > 1:
+            self._fail("resources", list(self.resources), '"*/*" includes all others; leave the others out')
         for each in self.resources:
             if not each or each.startswith("/") or each.endswith("/") or each != each.lower():
                 self._fail("resources", each, 'write a plural in lower case, like "pods", "pods/exec", "*" or "*/*"')
