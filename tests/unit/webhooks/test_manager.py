@@ -21,10 +21,11 @@ from kubewright.client._transport import HandlerTransport
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConnectionFailed
-from kubewright.manager import Certificate, ServerCertificate
+from kubewright.manager import Certificate
 from kubewright.manager._program import run_program
 from kubewright.testing import eventually
-from kubewright.webhooks import AdmissionContext, Webhook, validator
+from kubewright.models import PolicyRule
+from kubewright.webhooks import AdmissionContext, ServerCertificate, Webhook, validator
 from kubewright_controlplane.apiserver.server import APIServer
 
 from .served import WebServer, asked, webserver
@@ -179,12 +180,20 @@ async def test_a_provider_of_certificates_is_open_while_the_manager_runs(api: AP
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(api.certificate.certificate, api.certificate.key)
             self.open = True
-            yield ServerCertificate(context, b"PEM")
+            yield ServerCertificate(context)
             self.open = False
 
-        def provide(self, client: Client, webhooks: Any) -> AbstractAsyncContextManager[ServerCertificate]:
-            assert webhooks == (allow,)
+        def provide(
+            self, client: Client, webhooks: Any, namespace: str
+        ) -> AbstractAsyncContextManager[ServerCertificate]:
+            assert (webhooks, namespace) == ((allow,), "default")
             return self._provided(client)
+
+        def rbac_rules(self, webhooks: Any) -> list[PolicyRule]:
+            return []
+
+        def namespace_rules(self) -> list[PolicyRule]:
+            return []
 
     provider = Provider()
     async with api.manager(allow, webhook_certificate=provider) as manager:

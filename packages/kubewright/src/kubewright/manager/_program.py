@@ -131,6 +131,7 @@ def _configured(options: ManagerOptions, flags: argparse.Namespace) -> ManagerOp
         metrics_secure=_metrics_secure(options, flags),
         webhook_port=flags.webhook_port,
         webhook_certificate=_files(flags, "webhook") or options.webhook_certificate,
+        webhook_registration=None if flags.webhook_cert_path else options.webhook_registration,
         wait_for_kinds=options.wait_for_kinds or flags.wait_for_kinds,
         allow_mass_deletion=options.allow_mass_deletion or flags.allow_mass_deletion,
         flags=flags,

@@ -11,6 +11,11 @@ from kubewright.models import APIResource
 CONVERT_PATH: Final = "/convert"
 """Where all conversions are served."""
 
+SERVICE: Final = "webhook-service"
+CERTIFICATE_SECRET: Final = "webhook-server-cert"  # noqa: S105 - the name of a Secret
+MUTATING_CONFIGURATION: Final = "mutating-webhook-configuration"
+VALIDATING_CONFIGURATION: Final = "validating-webhook-configuration"
+
 _PATH: Final = re.compile(r"(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)+")
 """Each part is a DNS subdomain. Source: ValidateWebhookService in k8s.io/apiserver/pkg/util/webhook."""
 _DOMAIN: Final = "kb.io"
