@@ -24,8 +24,7 @@ from kubewright.cache._cache import Cache, Scope
 from kubewright.cache._client import CachedClient
 from kubewright.client._client import Client
 from kubewright.controllers._loop import ControlLoop
-from kubewright.http.message import Request, Response
-from kubewright.http.stream import Pipe
+from kubewright.http.message import Pipe, Request, Response
 from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright.machinery.patch import json_patch
 from kubewright.manager._metrics import Metrics

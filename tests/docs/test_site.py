@@ -148,9 +148,9 @@ def test_missing_docstrings_and_invalid_references_are_found(repository: Path) -
     )
     found = [each.partition(": ")[2] for each in reference.load(repository).problems()]
     assert found == [
-        "kubewright.client._extract refers to `NoSuch`, which does not exist",
-        "kubewright.client._extract refers to `Object.nothing`, which does not exist",
-        "kubewright.client._extract refers to `models.nowhere`, which does not exist",
+        "kubewright.client._managed_fields refers to `NoSuch`, which does not exist",
+        "kubewright.client._managed_fields refers to `Object.nothing`, which does not exist",
+        "kubewright.client._managed_fields refers to `models.nowhere`, which does not exist",
         "kubewright.client._wait.has_condition has no docstring",
     ]
 

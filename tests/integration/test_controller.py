@@ -14,7 +14,7 @@ from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client import MergePatch
 from kubewright.controllers import Context, Finalizer, controller
-from kubewright.controllers._outcome import Failure, Outcome
+from kubewright.controllers._reconcile import Failure, Outcome
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.manager import Manager
 from kubewright.testing import Cluster, eventually, gone

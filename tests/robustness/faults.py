@@ -13,9 +13,8 @@ from ssl import SSLContext
 from kubewright import Config
 from kubewright.client._tls import client_context
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import Request, Response
+from kubewright.http.message import PipeBroken, Request, Response
 from kubewright.http.server import Server
-from kubewright.http.stream import PipeBroken
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.testing import failure
 

@@ -107,4 +107,4 @@ Manager(webhooks=[of_shops])  # type: ignore[list-item]  # pyright: ignore[repor
 async def tests() -> None:
     assert_type(await review(set_size, create=Shop(spec=ShopSpec())), Review[Shop])
     assert_type(await review(allow, create={"kind": "Shop"}), Review[JSONObject])
-    await review(set_size, create=Pod())  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
+    await review(set_size, create=Pod())  # type: ignore[misc]  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -11,9 +11,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from kubewright.client import Client, Config
-from kubewright.http.message import Request, Response
+from kubewright.http.message import Pipe, Request, Response
 from kubewright.http.server import Server
-from kubewright.http.stream import Pipe
 from kubewright.machinery.errors import BadRequest, ConnectionFailed
 
 

@@ -16,9 +16,8 @@ import trustme
 
 from kubewright.client._config import Config, ExecPlugin, Impersonation
 from kubewright.client._transport import HandlerTransport, HTTPTransport
-from kubewright.http.message import Handler, Peer, Request, Response
+from kubewright.http.message import Handler, Peer, Pipe, Request, Response
 from kubewright.http.server import Server
-from kubewright.http.stream import Pipe
 from kubewright.machinery import time
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from kubewright.testing import VirtualClock

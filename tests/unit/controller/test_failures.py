@@ -9,7 +9,7 @@ import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.controllers import Backoff, Context, Retry, controller
-from kubewright.controllers._outcome import Failure, Outcome
+from kubewright.controllers._reconcile import Failure, Outcome
 from kubewright.http.message import Request as HTTPRequest
 from kubewright.http.message import Response
 from kubewright.machinery.errors import Conflict, Forbidden, NotFound, StatusCause, StatusDetails, TerminalError

@@ -8,7 +8,7 @@ import pytest
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Backoff, Context, Controller, Finalizer, Result, Retry, controller
-from kubewright.controllers._outcome import Failure, Outcome
+from kubewright.controllers._reconcile import Failure, Outcome
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import Forbidden, NotFound, StatusCause, StatusDetails

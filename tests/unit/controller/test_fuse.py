@@ -12,7 +12,7 @@ from kubewright.apis.policy.v1 import Eviction
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, DeleteFuse, controller
 from kubewright.controllers._fuse import ALLOW_DELETES, DeletesStopped
-from kubewright.controllers._outcome import Failure
+from kubewright.controllers._reconcile import Failure
 from kubewright.controllers.predicates import Predicate
 from kubewright.machinery.errors import ConfigError
 

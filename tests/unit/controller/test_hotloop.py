@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
-from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.apis.meta.v1 import ManagedFieldsEntry, ObjectMeta
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, controller
+from kubewright.controllers._hotloop import ROUNDS, Existence
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import ConnectionFailed
+from kubewright.testing import VirtualClock
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
 
@@ -350,3 +352,20 @@ async def test_a_loop_that_ends_early_is_not_reported(shop: Workshop, caplog: py
     await shop.settle()
     assert (await shop.admin.get(ConfigMap, "web", namespace=NAMESPACE)).data["step"] == "19"
     assert warnings(caplog) == []
+
+
+def test_a_fight_over_one_object_is_found_among_many_other_writes() -> None:
+    existence = Existence(VirtualClock())
+    made = 0
+
+    def is_fought_over(name: str) -> bool:
+        nonlocal made
+        made += 1
+        obj = config_map(name)
+        obj.metadata.uid = str(made)
+        obj.metadata.managed_fields = [ManagedFieldsEntry(manager="ours")]
+        return existence.written(obj)
+
+    assert [is_fought_over("web") for _ in range(ROUNDS)] == [False] * ROUNDS
+    assert not any(is_fought_over(f"other-{number}") for number in range(1500))
+    assert is_fought_over("web")

@@ -9,7 +9,7 @@ import pytest
 from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Lister
 from kubewright.controllers import Context, DeletedContext, Request, Result, Watch, controller
-from kubewright.controllers._outcome import Outcome
+from kubewright.controllers._reconcile import Outcome
 from kubewright.controllers.predicates import labels_changed
 from kubewright.controllers.sources import Channel
 from kubewright.testing import VirtualClock

@@ -7,7 +7,7 @@ from kubewright.apis.meta.v1 import ObjectMeta, OwnerReference, owner_reference
 from kubewright.apis.rbac.v1 import ClusterRole
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, controller
-from kubewright.controllers._outcome import Failure
+from kubewright.controllers._reconcile import Failure
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import AlreadyOwnedError, ConfigError, NotFound

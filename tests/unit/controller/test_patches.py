@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubewright import CustomResource, Model, field
-from kubewright.controllers._patches import status_patch
+from kubewright.controllers._context import status_patch
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.patch import json_patch
 from kubewright.models._values import encode

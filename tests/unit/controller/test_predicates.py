@@ -7,8 +7,8 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Node
 from kubewright.cache import Entry, Event, ObjectKey
 from kubewright.cache._entry import EntryDecoder
-from kubewright.controllers._handlers import enqueue_object, enqueue_owner
-from kubewright.controllers._types import Request
+from kubewright.controllers._controller import enqueue_object, enqueue_owner
+from kubewright.controllers._reconcile import Request
 from kubewright.controllers.predicates import (
     Predicate,
     annotations_changed,

@@ -5,10 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from kubewright.controllers._outcome import QueueObserver
 from kubewright.controllers._queue import LOW_PRIORITY, ControllerQueue, QueueClosed, WorkQueue
+from kubewright.controllers._reconcile import QueueObserver, Request
 from kubewright.controllers._retry import Backoff, RateLimit, Retry
-from kubewright.controllers._types import Request
 from kubewright.testing import VirtualClock
 
 WEB = Request("default", "web")

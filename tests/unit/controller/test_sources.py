@@ -9,7 +9,7 @@ from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.cache import Entry
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Backoff, Context, RateLimit, Request, Retry, Watch, controller
-from kubewright.controllers._outcome import Failure
+from kubewright.controllers._reconcile import Failure
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.controllers.sources import Every, Polling
 from kubewright.machinery.errors import ConfigError

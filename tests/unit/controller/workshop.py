@@ -16,7 +16,7 @@ from kubewright.client._client import Client
 from kubewright.client._transport import HandlerTransport
 from kubewright.controllers import Controller, EventRecord, EventRecorder
 from kubewright.controllers._loop import ControlLoop
-from kubewright.controllers._outcome import ControllerObserver, Failure, Outcome
+from kubewright.controllers._reconcile import ControllerObserver, Failure, Outcome
 from kubewright.controllers._tracing import Tracing
 from kubewright.controllers.predicates import Predicate
 from kubewright.http.message import Peer, Request, Response

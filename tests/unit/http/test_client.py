@@ -11,10 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import Request, Response
+from kubewright.http.message import Pipe, Request, Response
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
-from kubewright.http.stream import Pipe
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
 Serve = Callable[..., Awaitable[Server]]

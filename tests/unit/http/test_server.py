@@ -14,10 +14,9 @@ import pytest
 import trustme
 
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import Handler, Peer, Request, Response, Tunnel
+from kubewright.http.message import Handler, Peer, Pipe, Request, Response, Tunnel
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
-from kubewright.http.stream import Pipe
 from kubewright.machinery.errors import ConfigError
 
 Serve = Callable[..., Awaitable[Server]]

@@ -6,10 +6,9 @@ import pytest
 from prometheus_client import Counter
 from prometheus_client.parser import text_string_to_metric_families
 
-from kubewright.controllers._outcome import Failure, Outcome
 from kubewright.controllers._queue import ControllerQueue, WorkQueue
+from kubewright.controllers._reconcile import Failure, Outcome, Request
 from kubewright.controllers._retry import Retry
-from kubewright.controllers._types import Request
 from kubewright.manager._exposition import render
 from kubewright.manager._metrics import ControllerMetrics, Metrics
 from kubewright.testing import VirtualClock

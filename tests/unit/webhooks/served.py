@@ -14,7 +14,7 @@ from kubewright.http.message import Request, Response
 from kubewright.machinery.patch import json_patch
 from kubewright.manager._metrics import Metrics
 from kubewright.webhooks import Webhook
-from kubewright.webhooks._serving import Surroundings, WebhookHandler
+from kubewright.webhooks._serving import WebhookHandler, WebhookRuntime
 
 GVK = {"group": "my.domain", "version": "v1", "kind": "WebServer"}
 
@@ -63,12 +63,12 @@ class Served:
     """Webhooks behind a handler, ready to review."""
 
     def __init__(self, *webhooks: Webhook, opened: bool = True) -> None:
-        self.surroundings = Surroundings()
+        self.runtime = WebhookRuntime()
         if opened:
-            self.surroundings.open.set()
+            self.runtime.open.set()
         self.metrics = Metrics("test")
         self.webhooks = webhooks
-        self._handler = WebhookHandler(webhooks, self.surroundings, observer=self.metrics.webhook)
+        self._handler = WebhookHandler(webhooks, self.runtime, observer=self.metrics.webhook)
 
     async def post(
         self, body: bytes, path: str = "", *, content_type: str = "application/json", method: str = "POST"

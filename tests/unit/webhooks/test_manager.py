@@ -23,8 +23,8 @@ from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.manager import Certificate
 from kubewright.manager._program import run_program
-from kubewright.testing import eventually
 from kubewright.models import PolicyRule
+from kubewright.testing import eventually
 from kubewright.webhooks import AdmissionContext, ServerCertificate, Webhook, validator
 from kubewright_controlplane.apiserver.server import APIServer
 

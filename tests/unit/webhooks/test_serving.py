@@ -16,7 +16,7 @@ from kubewright import Forbidden
 from kubewright.http.message import Request
 from kubewright.manager._metrics import Metrics
 from kubewright.webhooks import AdmissionContext, validator
-from kubewright.webhooks._serving import MAX_REVIEW, Surroundings, WebhookHandler
+from kubewright.webhooks._serving import MAX_REVIEW, WebhookHandler, WebhookRuntime
 from kubewright.webhooks._tracing import WebhookTracing
 
 from .served import Served, WebServer, asked, webserver
@@ -142,7 +142,7 @@ async def test_a_review_waits_until_the_manager_has_started() -> None:
     waiting = asyncio.create_task(served.review(asked(webserver())))
     await asyncio.sleep(1)
     assert not waiting.done()
-    served.surroundings.open.set()
+    served.runtime.open.set()
     assert (await waiting)["allowed"]
 
 
@@ -160,9 +160,9 @@ async def test_a_review_is_a_span_of_the_api_servers_trace() -> None:
         with provider.get_tracer("test").start_as_current_span("own"):
             raise Forbidden("no")
 
-    surroundings = Surroundings()
-    surroundings.open.set()
-    handler = WebhookHandler([deny], surroundings, observer=Metrics("test").webhook, tracing=WebhookTracing(provider))
+    runtime = WebhookRuntime()
+    runtime.open.set()
+    handler = WebhookHandler([deny], runtime, observer=Metrics("test").webhook, tracing=WebhookTracing(provider))
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     headers = {"content-type": "application/json", "traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
     await handler.handle(Request("POST", deny.path, headers, review_of(asked(webserver()))))

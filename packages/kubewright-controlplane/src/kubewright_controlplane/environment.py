@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 from kubewright._runtime.scratch import scratch_folder
 from kubewright._runtime.service import in_background
-from kubewright.client._config import Config
-from kubewright.client._kubeconfig import embedded_extension
+from kubewright.client._config import Config, embedded_extension
 from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Peer, Request, Response
 from kubewright.testing._cluster import Cluster

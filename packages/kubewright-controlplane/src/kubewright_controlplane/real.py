@@ -24,8 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from kubewright.client import _kubeconfig as kubeconfig
-from kubewright.client._config import Config
+from kubewright.client._config import Config, write_kubeconfig
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
@@ -134,7 +133,7 @@ class RealControlPlane:
         """Write a kubeconfig for `user`, a member of `groups`, with a client certificate."""
         pair = self._authority.issue_client(user, groups)
         path = self._folder / f"{secrets.token_hex(4)}.kubeconfig"
-        kubeconfig.write(replace(self._config, token=None, client_cert=pair.certificate, client_key=pair.key), path)
+        write_kubeconfig(replace(self._config, token=None, client_cert=pair.certificate, client_key=pair.key), path)
         return path
 
     async def restart_api_server(self) -> None:
@@ -187,7 +186,7 @@ class RealControlPlane:
         self._write_pair("kubelet-client", kubelet_client)
         self._write("tokens.csv", f'{token},admin,admin,"system:masters"\n'.encode())
         self._config = Config(f"https://127.0.0.1:{port}", ca=self._authority.certificate, token=token)
-        kubeconfig.write(self._config, self.kubeconfig)
+        write_kubeconfig(self._config, self.kubeconfig)
         without = () if self._controllers else ("--disable-admission-plugins=ServiceAccount",)
         self._api_server = (
             f"--etcd-servers={self._etcd}",

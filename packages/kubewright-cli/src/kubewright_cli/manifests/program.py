@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from kubewright.cache._selection import each_of
+from kubewright.cache._store import each_of
 from kubewright.machinery.json import JSONObject
 from kubewright.manager import Manager
 from kubewright.models import APIResource, CustomResource, PolicyRule, custom_resource_definitions

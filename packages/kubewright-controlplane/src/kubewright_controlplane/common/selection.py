@@ -17,7 +17,7 @@ from kubewright.apis.core.v1 import Pod
 from kubewright.apis.discovery.v1 import EndpointSlice
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._cache import Scope
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.controllers import Context, DeletedContext
 from kubewright.machinery.selectors import Selector
 from kubewright.models import Object

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from kubewright.apis.meta.v1 import LabelSelector, OwnerReference, owner_reference
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Request, Watch

@@ -13,7 +13,7 @@ import msgspec
 
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, Pod, PodCondition
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate

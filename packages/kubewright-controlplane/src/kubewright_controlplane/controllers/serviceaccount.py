@@ -11,7 +11,7 @@ from typing import Final
 
 from kubewright.apis.core.v1 import ConfigMap, Namespace, ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists, NotFound
 from kubewright.models import Object

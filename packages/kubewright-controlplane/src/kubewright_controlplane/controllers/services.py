@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from kubewright.apis.core.v1 import Pod, Service, ServicePort
 from kubewright.apis.meta.v1 import LabelSelector
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Request, Watch
 from kubewright_controlplane.common.pods import is_finished
 from kubewright_controlplane.common.selection import by_required_label, matching, selecting

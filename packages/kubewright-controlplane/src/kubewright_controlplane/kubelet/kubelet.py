@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import ConfigMap, Node, Pod, Secret
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright_controlplane.kubelet.node import address_of
 from kubewright_controlplane.kubelet.processes import ProcessRuntime

@@ -13,7 +13,7 @@ from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Request, Result
-from kubewright.controllers._types import EventRecorder
+from kubewright.controllers._reconcile import EventRecorder
 from kubewright.controllers.sources import Channel
 from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.common.network import PodAddresses, ProcessNetwork

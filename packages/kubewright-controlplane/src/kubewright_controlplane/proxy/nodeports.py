@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from kubewright.apis.core.v1 import Service, ServicePort
 from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
 from kubewright.apis.meta.v1 import LabelSelector
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.selection import matching

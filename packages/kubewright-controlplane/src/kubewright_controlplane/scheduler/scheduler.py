@@ -26,7 +26,7 @@ from kubewright.apis.core.v1 import (
 )
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.storage.v1 import StorageClass
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Watch, controller
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.models import PolicyRule

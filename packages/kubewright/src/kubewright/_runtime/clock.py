@@ -69,3 +69,17 @@ class SystemClock:
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         """Make the event loop call `callback`, `seconds` from now."""
         return asyncio.get_running_loop().call_later(seconds, callback)
+
+
+def time_source(clock: Clock) -> Callable[[], float]:
+    """Return `clock.monotonic`, or a faster function with the same result in the running event loop.
+
+    For code of one event loop that reads the time for each event: `monotonic` looks for the loop in every call.
+    """
+    if not isinstance(clock, SystemClock):
+        return clock.monotonic
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return monotonic
+    return loop.time if isinstance(loop, asyncio.BaseEventLoop) else time.monotonic

@@ -14,6 +14,6 @@ from kubewright.cache._entry import Event as Event
 from kubewright.cache._entry import EventType as EventType
 from kubewright.cache._entry import ObjectKey as ObjectKey
 from kubewright.cache._informer import Informer as Informer
-from kubewright.cache._lister import Lister as Lister
-from kubewright.cache._selection import Namespaces as Namespaces
 from kubewright.cache._store import IndexFunction as IndexFunction
+from kubewright.cache._store import Lister as Lister
+from kubewright.cache._store import Namespaces as Namespaces

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubewright.cache._entry import Entry, ObjectKey
-from kubewright.client._fieldsv1 import SELF, Owned, entry_of, is_item, keys_of
+from kubewright.client._managed_fields import SELF, Owned, entry_of, is_item, keys_of
 from kubewright.machinery.json import JSONArray, JSONObject, equal, is_array, is_object, read_object
 
 Applier: TypeAlias = tuple[str, str | None]

@@ -16,8 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 from kubewright.cache._copy import KindCopy
 from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.cache._informer import Informer, copy_of, wait_readable
-from kubewright.cache._selection import EVERYWHERE, Namespaces, Selection, each_of
-from kubewright.cache._store import IndexFunction
+from kubewright.cache._store import EVERYWHERE, IndexFunction, Namespaces, Selection, each_of
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata, Unstructured
 from kubewright.client._lists import Fields, Labels, ObjectList
@@ -90,8 +89,10 @@ class Cache:
 
     def informer_or_none(self, kind: type[T]) -> Informer[T] | None:
         """Return the informer of `kind`, or None if it has not been created."""
-        # The class is the key, unless it was created at run time.
-        return self._informers.get(kind) or self._informers.get(_identity(kind))
+        informer = self._informers.get(kind)
+        if informer is None:  # perhaps the class was created at run time, so that it is not the key
+            informer = self._informers.get(_identity(kind))
+        return informer
 
     def __iter__(self) -> Iterator[Informer[Any]]:
         """Iterate over the existing informers."""
@@ -147,19 +148,20 @@ class Cache:
                 f"{kind.__api__.kind} was read in namespace {namespace!r}, but this cache holds "
                 f"{', '.join(map(repr, held))} only"
             )
-        informer = informer or self.informer(kind)
-        if not informer.synced:
+        if informer is None:
+            informer = self.informer(kind)
+        if not copy_of(informer).synced:
             await wait_readable(informer, self._sync_timeout)
         return informer
 
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
         """Return the object of that name. Raises NotFound, and DecodeError if it does not match its class."""
-        self._client.endpoint(kind).item(name, namespace)
+        self._client.endpoint(kind).check(name, namespace)
         return (await self.ready(kind, namespace)).get(ObjectKey(namespace or None, name))
 
     async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
         """Return the object of that name, or None. Raises DecodeError if it does not match its class."""
-        self._client.endpoint(kind).item(name, namespace)
+        self._client.endpoint(kind).check(name, namespace)
         return (await self.ready(kind, namespace)).lister.get(name, namespace or None)
 
     async def list(

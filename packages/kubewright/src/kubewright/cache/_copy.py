@@ -1,12 +1,14 @@
 """The in-memory copy of one kind: its objects, handlers, and own writes that it does not show yet.
 
-`Informer` is the public interface. One reflector per followed namespace updates the copy.
+`kubewright.cache._informer.Informer` is the public interface. A reflector for each followed namespace updates the copy.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import takewhile
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -14,16 +16,15 @@ import msgspec
 from kubewright._runtime.clock import Clock
 from kubewright._runtime.log import get_logger
 from kubewright.cache._apply_diff import LastApplied
-from kubewright.cache._entry import Entry, EntryDecoder, Event, EventType, ObjectKey
-from kubewright.cache._projection import Projection
-from kubewright.cache._reflector import Change
-from kubewright.cache._selection import EVERYWHERE, Namespaces, Selection, each_of
-from kubewright.cache._store import IndexFunction, Store
-from kubewright.cache._writes import OwnWrites, Write
+from kubewright.cache._entry import Entry, EntryDecoder, Event, EventType, ObjectKey, Projection
+from kubewright.cache._store import EVERYWHERE, IndexFunction, Namespaces, Selection, Store, each_of
 from kubewright.client._lists import Fields, Labels
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
+
+Change: TypeAlias = tuple[bool, Entry[T]]
+"""One event: whether the object was deleted, and its current or last state."""
 
 Handler: TypeAlias = Callable[[Event[T]], None]
 """Called with each event, on the event loop and in order. It must not block, and awaits nothing."""
@@ -63,9 +64,9 @@ class KindCopy(Generic[T]):
         self.namespaces = each_of(namespaces)
         self.own_writes = OwnWrites(self.store, self.namespaces, self._report_lost)
         self.handlers: dict[Registration, dict[EventType, Handler[T] | None]] = {}
-        self.parts = [Part(self, each) for each in self.namespaces]
         self.synced = False
-        """Whether the first list of every part is complete. Stays true."""
+        """Whether the first list of every namespace is complete. Stays true."""
+        self._unlisted = set(self.namespaces)
         projection = Projection(only) if only is not None else None
         self.decoder = EntryDecoder(kind, keep_managed_fields=keep_managed_fields, projection=projection)
         self._selection = Selection(labels, fields)
@@ -123,6 +124,39 @@ class KindCopy(Generic[T]):
 
     # ---- changes
 
+    def replace(
+        self, namespace: str | None, entries: Mapping[ObjectKey, Entry[T]], version: int, *, writes_before: int
+    ) -> None:
+        """Replace the objects of a namespace, or all, by a whole list at a resource version.
+
+        The differences are reported as events, deletes first. The list was requested after `writes_before` own writes.
+        """
+        initial = namespace in self._unlisted
+        self.own_writes.listed(namespace, writes_before, entries)
+        for key in [key for key in self.store.keys(namespace) if key not in entries]:
+            self.remove(key, None)
+        for entry in entries.values():
+            self.put(entry, initial=initial)
+        self._reached(namespace, version)
+        self._unlisted.discard(namespace)
+        self.synced = not self._unlisted
+        self.changed()
+
+    def apply(self, namespace: str | None, changes: Iterable[Change[T]], version: int) -> None:
+        """Apply changes that arrived together, in order. There are no other changes up to `version`."""
+        for deleted, entry in changes:
+            if deleted:
+                self.remove(entry.key, entry)
+            else:
+                self.put(entry, initial=False)
+            self.own_writes.happened(entry.key, entry.resource_version)
+        self._reached(namespace, version)
+        self.changed()
+
+    def _reached(self, namespace: str | None, version: int) -> None:
+        self.store.reach(version, namespace)
+        self.own_writes.reached(namespace, version)
+
     def put(self, entry: Entry[T], *, initial: bool) -> None:
         """Add a new version of an object."""
         old = self.store.get(entry.key)
@@ -173,57 +207,146 @@ class KindCopy(Generic[T]):
             _log.exception("Handler failed", event=event.type, kind=self.kind.__api__.kind, object=str(event.key))
 
 
-class Part(Generic[T]):
-    """The part of the copy that one reflector updates: one namespace, or all. It is the `Sink` of the reflector."""
+class Write(msgspec.Struct, eq=False):
+    """The last write of one key. It wrote `document`, or deleted the object with `deleted_uid`."""
 
-    def __init__(self, copy: KindCopy[T], namespace: str | None) -> None:
-        self.namespace = namespace
-        self.synced = False
-        """Whether the first list is complete. Stays true."""
-        self.error: Exception | None = None
-        """Why the last attempt to list or watch failed; None if it succeeded."""
-        self.known = copy.store.get
-        self._copy = copy
-        self._writes_before_list = 0
+    key: ObjectKey
+    number: int
+    """The number of earlier writes."""
+    version: int
+    """The resource version after the write. The answer to a delete may have none, or the previous version."""
+    document: bytes = b""
+    deleted_uid: str = ""
+    after: int = 0
+    """The last known version before a write whose answer has no version. Any later version shows the write."""
+    overdue: bool = False
+    """Whether a read timed out waiting for this write."""
 
-    def __len__(self) -> int:
-        return len(self._copy.store)
+    @property
+    def is_dated(self) -> bool:
+        """Whether `version` is exactly the version of the write. Otherwise only a list shows that it is lost."""
+        return not self.deleted_uid and not self.after
 
-    def listing(self) -> None:
-        self._writes_before_list = self._copy.own_writes.count
+    def is_shown_by(self, held: Entry[Any] | None) -> bool:
+        """Return whether a cache at `version` or later with this entry shows the write."""
+        if self.after:
+            return held is None or held.resource_version > self.after
+        if not self.deleted_uid:
+            return held is not None and held.resource_version >= self.version
+        if held is None or held.uid != self.deleted_uid:
+            return True
+        return held.deleting and held.resource_version >= self.version
 
-    def replace(self, entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
-        """Replace the content by a whole list. The differences are reported as events, deletes first."""
-        copy, initial = self._copy, not self.synced
-        copy.own_writes.listed(self.namespace, self._writes_before_list, entries)
-        for key in [key for key in copy.store.keys(self.namespace) if key not in entries]:
-            copy.remove(key, None)
-        for entry in entries.values():
-            copy.put(entry, initial=initial)
-        self._reached(version)
-        self.synced = True
-        copy.synced = copy.synced or all(each.synced for each in copy.parts)
-        copy.changed()
 
-    def apply(self, changes: Iterable[Change[T]], version: int) -> None:
-        """Apply changes that arrived together."""
-        copy = self._copy
-        for deleted, entry in changes:
-            if deleted:
-                copy.remove(entry.key, entry)
-            else:
-                copy.put(entry, initial=False)
-            copy.own_writes.happened(entry.key, entry.resource_version)
-        self._reached(version)
-        copy.changed()
+class OwnWrites:
+    """The last write of each key, until the store shows it or shows that it is lost.
 
-    def _reached(self, version: int) -> None:
-        self._copy.store.reach(version, self.namespace)
-        self._copy.own_writes.reached(self.namespace, version)
+    An event of the same or a later version shows a write. A write is lost if the store reaches a later version without
+    it: the server was restored from an older state, or another client undid the write while the watch was disconnected.
+    No event reports that.
+    """
 
-    def connected(self) -> None:
-        self.error = None
+    def __init__(self, store: Store[Any], namespaces: Sequence[str | None], lost: Callable[[Write], None]) -> None:
+        """Track the writes to a store with a stream for each of `namespaces`. `lost` is called with each lost write."""
+        self._store = store
+        self._lost = lost
+        self._pending: dict[ObjectKey, Write] = {}
+        """The tracked writes, by number."""
+        self.pending: Callable[[ObjectKey], Write | None] = self._pending.get
+        """The last write of a key, if the store does not show it yet."""
+        self._due: dict[str | None, list[tuple[int, int, Write]]] = {each: [] for each in namespaces}
+        """Heaps ordered by version. Writes that the store has shown in the meantime are skipped."""
+        self._count = 0
 
-    def failed(self, error: Exception) -> None:
-        self.error = error
-        self._copy.changed()
+    @property
+    def count(self) -> int:
+        """The number of writes so far. A list that is requested now contains them, unless they are lost."""
+        return self._count
+
+    def wrote(self, key: ObjectKey, version: int, document: bytes = b"") -> None:
+        """Note that the object under `key` was written, and is `document` at this resource version.
+
+        Without a `document`, as for a write of `scale`, only the version is known.
+        """
+        self._note(Write(key, self._count, version, document))
+
+    def deleted(self, key: ObjectKey, uid: str, version: int) -> None:
+        """Note that the object with this uid was deleted. `version` is that of the answer, or 0."""
+        earlier = self._pending.get(key)
+        least = earlier.version if earlier is not None else 0
+        self._note(Write(key, self._count, max(version, least), deleted_uid=uid))
+
+    def changed(self, key: ObjectKey, after: int) -> None:
+        """Note that the object under `key` was written after version `after`, as by a Pod's `binding`."""
+        self._note(Write(key, self._count, after, after=after))
+
+    def latest_version(self, key: ObjectKey) -> int:
+        """Return the newest version of `key` that the store or a pending write has; 0 if there is none."""
+        held, write = self._store.get(key), self._pending.get(key)
+        return max(held.resource_version if held is not None else 0, write.version if write is not None else 0)
+
+    def seen(self, key: ObjectKey) -> bool:
+        """Return whether the store has seen the last write of `key`."""
+        return key not in self._pending
+
+    def unseen(self, key: ObjectKey | None, count: int) -> Iterator[Write]:
+        """Yield the writes among the first `count` that the store has not seen, of `key` or of all keys."""
+        if key is None:
+            return takewhile(lambda write: write.number < count, self._pending.values())
+        write = self._pending.get(key)
+        return iter(() if write is None or write.number >= count else (write,))
+
+    def happened(self, key: ObjectKey, version: int) -> None:
+        """Note that the store contains an event of `key` with this version."""
+        write = self._pending.get(key)
+        if write is None or version < write.version:
+            return
+        if write.is_dated or write.is_shown_by(self._store.get(key)):
+            del self._pending[key]
+
+    def reached(self, namespace: str | None, version: int) -> None:
+        """Note that the store contains all changes up to `version`, of one namespace or of all."""
+        due = self._due[namespace]
+        while due and due[0][0] <= version:
+            write = heappop(due)[2]
+            if self._pending.get(write.key) is write and self._is_decided(write):
+                del self._pending[write.key]
+
+    def listed(self, namespace: str | None, count: int, entries: Mapping[ObjectKey, Entry[Any]]) -> None:
+        """Note that `entries` replace the content of the store. They were requested after `count` writes.
+
+        If the store reports a change for a lost write, the write is not reported separately.
+        """
+        decided = [
+            write
+            for write in self._pending.values()
+            if write.number < count and (namespace is None or write.key.namespace == namespace)
+        ]
+        for write in decided:
+            del self._pending[write.key]
+            held = entries.get(write.key)
+            if not write.is_shown_by(held) and held is self._store.get(write.key):
+                self._lost(write)
+        self._due[namespace] = [each for each in self._due[namespace] if each[1] >= count]
+        heapify(self._due[namespace])
+
+    def _note(self, write: Write) -> None:
+        self._count += 1
+        self._pending.pop(write.key, None)
+        if self._store.version_of(write.key.namespace) >= write.version:
+            if self._is_decided(write):
+                return
+        else:
+            namespace = write.key.namespace
+            heappush(self._due[namespace if namespace in self._due else None], (write.version, write.number, write))
+        self._pending[write.key] = write
+
+    def _is_decided(self, write: Write) -> bool:
+        """Return whether the store, which has all changes up to the write's version, shows the fate of the write.
+
+        The event of a deletion may have a later version, so only a list shows that a deletion is lost.
+        """
+        shown = write.is_shown_by(self._store.get(write.key))
+        if not shown and write.is_dated:
+            self._lost(write)
+        return shown or write.is_dated

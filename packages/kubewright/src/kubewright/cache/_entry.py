@@ -1,7 +1,7 @@
 """An object in the cache: the received bytes, and the metadata that is used without decoding.
 
 An object costs its bytes and half a kilobyte. If a kind has many objects, their bytes are packed to a small fraction
-(`_packing`). Most events need only the key, version, labels and owners, which are read in one pass over the metadata.
+(`Packer`). Most events need only the key, version, labels and owners, which are read in one pass over the metadata.
 The whole document is decoded when it is needed, each time into a new object.
 
 Resource versions are compared as numbers: within one kind, the greater version is the later one (KEP-5504). If a
@@ -11,16 +11,15 @@ server uses other versions, a DecodeError is raised.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from functools import lru_cache
-from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, partial
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, Union
 
 import msgspec
 
-from kubewright.cache._packing import Packer, Reference
-from kubewright.cache._projection import Projection
 from kubewright.client._dynamic import decode_object
-from kubewright.machinery.errors import DecodeError
+from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -244,3 +243,132 @@ def _without(data: bytes, managed_fields: bytes) -> bytes:
     if data[start - 1 : start] == b",":
         return data[: start - 1] + data[end:]
     return data[:start] + data[end + 1 :] if data[end : end + 1] == b"," else data[:start] + data[end:]
+
+
+_LONGEST: Final = 32_000
+"""The maximum size of a packed document in bytes. Deflate looks back 32 KiB and finds no match beyond."""
+
+_SLACK: Final = 512
+"""Extra bytes of the window beyond the reference: documents differ in length, and Deflate looks ahead."""
+
+_ALIKE: Final = 3
+"""The minimum compression ratio of a document that is packed."""
+
+_MISSES: Final = 4
+"""After this many dissimilar documents in a row, some are not tried: twice as many after each further one."""
+_MOST_UNTRIED: Final = 64
+
+_deflate: Final = partial(zlib.compressobj, level=3, memLevel=5)
+
+
+class Reference:
+    """A document that serves as dictionary for others."""
+
+    __slots__ = ("document", "window")
+
+    def __init__(self, document: bytes) -> None:
+        self.document = document
+        self.window = -max(10, min(15, (len(document) + _SLACK).bit_length()))
+
+    def unpack(self, packed: bytes) -> bytes:
+        """Return the unpacked document."""
+        return zlib.decompressobj(self.window, self.document).decompress(packed)
+
+
+Packed: TypeAlias = tuple[bytes, Reference | None]
+"""A document packed with a reference, or unpacked without one."""
+
+
+class Packer:
+    """Packs the documents of one kind in any order. It packs best if similar documents are adjacent.
+
+    Only the differences from another document are kept. The format is Deflate with that document as dictionary (RFC
+    1951; `zdict` of zlib). A Pod of 3 KB is reduced to 100 bytes if another Pod of the same Deployment exists; packing
+    takes 5 us and unpacking 1 us. Documents that are not similar to others are kept unpacked. After a few of them, most
+    are not tried.
+    """
+
+    def __init__(self) -> None:
+        self._current: Reference | None = None
+        self._compressor = _deflate()
+        """Compressor of the current reference. A copy costs half of a new one."""
+        self._next: Reference | None = None
+        """The last dissimilar document. Similar ones may follow."""
+        self._misses = 0
+        self._untried = 0
+
+    def pack(self, document: bytes, last: Reference | None = None) -> Packed:
+        """Pack a document. `last` is the reference of its previous version."""
+        if len(document) > _LONGEST:
+            return document, None
+        if self._untried and last is None:
+            self._untried -= 1
+            return document, None
+        for reference in (last or self._current, self._next):
+            if reference is not None and len(data := self._in_terms_of(reference, document)) * _ALIKE < len(document):
+                self._turn_to(reference)
+                return data, reference
+        self._next = Reference(document)
+        self._misses += 1
+        if self._misses >= _MISSES:
+            self._untried = min(2**self._misses, _MOST_UNTRIED)
+        return document, None
+
+    def _in_terms_of(self, reference: Reference, document: bytes) -> bytes:
+        if reference is self._current:
+            compressor = self._compressor.copy()
+        else:
+            compressor = _deflate(wbits=reference.window, zdict=reference.document)
+        return compressor.compress(document) + compressor.flush()
+
+    def _turn_to(self, reference: Reference) -> None:
+        self._misses = 0
+        if reference is self._next:
+            self._current, self._next = reference, None
+            self._compressor = _deflate(wbits=reference.window, zdict=reference.document)
+
+
+_ALWAYS: Final = ("apiVersion", "kind", "metadata")
+
+
+class Projection:
+    """Keeps the fields `only` of documents, including nested fields, and the fields that every object has.
+
+    This saves memory.
+    """
+
+    def __init__(self, only: Iterable[str]) -> None:
+        """Take paths such as `spec.nodeName`, with JSON names. Raises ConfigError for empty paths and parts."""
+        tree: dict[str, Any] = {}
+        for path in sorted((*_ALWAYS, *only)):
+            *outer, last = path.split(".")
+            if not all((*outer, last)):
+                raise ConfigError(f'only: "{path}" is not a field; write it as in "spec.nodeName"')
+            below: dict[str, Any] | None = tree
+            for name in outer:
+                below = below.setdefault(name, {}) if below is not None else None
+            if below is not None:  # otherwise the whole parent is selected
+                below[last] = None
+        self._decode = msgspec.json.Decoder(_struct(tree)).decode
+        self._encode = msgspec.json.Encoder().encode
+
+    def __call__(self, document: bytes) -> bytes:
+        """Return the document with the selected fields. Raises DecodeError if a parent is not an object."""
+        try:
+            return self._encode(self._decode(document))
+        except msgspec.ValidationError as error:
+            raise DecodeError(f"only: {error}; name the list itself, fields of its items cannot be selected") from error
+
+
+def _struct(tree: dict[str, Any]) -> type[msgspec.Struct]:
+    """Return a class with the fields of `tree`. Leaves keep their raw JSON."""
+    fields = [
+        (f"f{number}", _optional(below), msgspec.field(default=msgspec.UNSET, name=name))
+        for number, (name, below) in enumerate(tree.items())
+    ]
+    return msgspec.defstruct("Projected", fields, omit_defaults=True, gc=False)
+
+
+def _optional(below: dict[str, Any] | None) -> Any:
+    kind: Any = msgspec.Raw if below is None else Union[_struct(below), None]  # noqa: UP007 - created at run time
+    return Union[kind, msgspec.UnsetType]  # noqa: UP007

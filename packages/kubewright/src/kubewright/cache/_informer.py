@@ -22,10 +22,12 @@ from typing import Generic, TypeVar
 from kubewright._runtime.clock import Timer
 from kubewright.cache._copy import Handler, KindCopy, Registration
 from kubewright.cache._entry import Event, ObjectKey
-from kubewright.cache._lister import Lister
 from kubewright.cache._reflector import Reflector
-from kubewright.cache._selection import Namespaces
-from kubewright.cache._store import IndexFunction
+from kubewright.cache._store import (
+    IndexFunction,
+    Lister,
+    Namespaces,
+)
 from kubewright.client._client import Client
 from kubewright.client._lists import Fields, Labels, selection
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, Forbidden, NotFound, StatusDetails
@@ -78,15 +80,8 @@ class Informer(Generic[T]):
         self._resync_timer: Timer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._reflectors = [
-            Reflector(
-                client,
-                kind,
-                part,
-                path=client.endpoint(kind).collection(part.namespace),
-                selection=selection(labels, fields),
-                decoder=self._copy.decoder,
-            )
-            for part in self._copy.parts
+            Reflector(client, self._copy, namespace, selection=selection(labels, fields))
+            for namespace in self.namespaces
         ]
 
     @property
@@ -123,7 +118,7 @@ class Informer(Generic[T]):
     @property
     def last_error(self) -> Exception | None:
         """Why the last attempt to list or watch failed; None if it succeeded."""
-        return next((part.error for part in self._copy.parts if part.error is not None), None)
+        return next((each.error for each in self._reflectors if each.error is not None), None)
 
     @property
     def reason_not_synced(self) -> str:

@@ -21,18 +21,18 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
-from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from kubewright._runtime.log import get_logger
-from kubewright.cache._entry import Entry, EntryDecoder, ObjectKey
+from kubewright.cache._copy import Change, KindCopy
+from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.client._client import Client
 from kubewright.client._lists import raw_pages
-from kubewright.client._rest import Query
-from kubewright.client._watch import Bookmark, RawEvent
+from kubewright.client._rest import Query, RawEvent
 from kubewright.machinery.errors import (
     APIError,
     BadRequest,
@@ -87,42 +87,6 @@ _MAX_DOUBLINGS: Final = 16
 _log = get_logger("kubewright.cache")
 
 
-Change: TypeAlias = tuple[bool, Entry[T]]
-"""One event: whether the object was deleted, and its current or last state."""
-
-
-class Sink(Protocol[T]):
-    """Receives the objects and changes from a reflector."""
-
-    def __len__(self) -> int:
-        """The number of held objects."""
-        ...
-
-    def known(self, key: ObjectKey, /) -> Entry[T] | None:
-        """Return the held entry of a key."""
-        ...
-
-    def listing(self) -> None:
-        """Called before a list is requested."""
-        ...
-
-    def replace(self, entries: Mapping[ObjectKey, Entry[T]], version: int) -> None:
-        """Replace the content by all objects at a resource version. All other objects are deleted."""
-        ...
-
-    def apply(self, changes: Iterable[Change[T]], version: int) -> None:
-        """Apply changes in order. There are no other changes up to `version`."""
-        ...
-
-    def connected(self) -> None:
-        """Called when an attempt has succeeded."""
-        ...
-
-    def failed(self, error: Exception) -> None:
-        """Called when an attempt has failed. Another attempt follows."""
-        ...
-
-
 class Step(NamedTuple):
     """What to do after a stream has ended."""
 
@@ -164,27 +128,33 @@ class Recovery:
 
 
 class Reflector(Generic[T]):
-    """Lists and watches the objects at `path` that `selection` selects, and passes them to a sink."""
+    """Lists and watches the objects of one namespace, or all, that `selection` selects, and keeps a copy up to date."""
 
-    def __init__(
-        self, client: Client, kind: type[T], sink: Sink[T], *, path: str, selection: Query, decoder: EntryDecoder[T]
-    ) -> None:
+    def __init__(self, client: Client, copy: KindCopy[T], namespace: str | None, *, selection: Query) -> None:
+        self.error: Exception | None = None
+        """Why the last attempt to list or watch failed; None if it succeeded."""
         self._rest = client.rest
         self._clock = client.clock
-        self._endpoint = client.endpoint(kind)
-        self._sink = sink
-        self._path = path
+        self._endpoint = client.endpoint(copy.kind)
+        self._copy = copy
+        self._namespace = namespace
+        self._path = self._endpoint.collection(namespace)
         self._selection = selection
-        self._decoder = decoder
         self._recovery = Recovery()
-        self._version: int | None = None
-        """The position to continue from; None if a list is required first."""
+        self._must_list = True
+        """Whether a list is required before the next watch."""
+        self._writes_before_list = 0
         self._listing: dict[ObjectKey, Entry[T]] | None = None
         """The received part of an incomplete list."""
         self._streams_lists = True
         self._progressed = False
         self._quiet = False
         """Whether the last stream lasted without new changes."""
+
+    @property
+    def _version(self) -> int | None:
+        """The version to continue from, which is that of the copy; None if a list is required first."""
+        return None if self._must_list else self._copy.store.version_of(self._namespace)
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -206,7 +176,7 @@ class Reflector(Generic[T]):
     async def _follow(self) -> None:
         """List if necessary, then watch until the stream ends."""
         if self._quiet and await self._was_restored():
-            self._version = None
+            self._must_list = True
         if self._version is None and self._streams_lists:
             try:
                 await self._watch()
@@ -244,9 +214,10 @@ class Reflector(Generic[T]):
         """Handle the end of a stream: wait, and decide where to continue."""
         delay, relist = self._recovery.step(failure, progressed=self._progressed, lasted=lasted)
         if relist:
-            self._version = None
+            self._must_list = True
         if failure is not None:
-            self._sink.failed(failure)
+            self.error = failure
+            self._copy.changed()
             level = logging.WARNING if delay else logging.INFO
             _log.log(
                 level,
@@ -267,7 +238,7 @@ class Reflector(Generic[T]):
     async def _list_pages(self, limit: int) -> None:
         listing = self._listing = {}
         version = ""
-        self._sink.listing()
+        self._writes_before_list = self._copy.own_writes.count
         async for page in raw_pages(
             self._rest, self._path, self._selection, limit=limit, accept=self._endpoint.accept_list
         ):
@@ -287,7 +258,7 @@ class Reflector(Generic[T]):
         self._listing = None
         if self._version is None:
             self._listing = {}
-            self._sink.listing()
+            self._writes_before_list = self._copy.own_writes.count
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         longest = seconds + SLACK
         deadline = self._clock.monotonic() + longest
@@ -295,7 +266,7 @@ class Reflector(Generic[T]):
         async with aclosing(stream) as batches:
             async for batch in batches:
                 if self._listing is None:
-                    self._sink.connected()
+                    self.error = None
                 self._take(batch)
                 if self._listing is not None and len(self._listing) >= MANY:
                     await self._clock.sleep(BATCH_DELAY)
@@ -305,52 +276,52 @@ class Reflector(Generic[T]):
             self._streams_lists = False
 
     def _take(self, batch: list[RawEvent]) -> None:
-        """Pass on the changes that arrived together."""
+        """Apply the changes that arrived together."""
         changes: list[Change[T]] = []
+        version = self._version
         try:
             for event in batch:
                 if event.type == "BOOKMARK":
-                    self._mark(event.bookmark())
+                    bookmark = event.bookmark()
+                    reached = int(bookmark.resource_version)
+                    if self._listing is not None:
+                        if bookmark.initial_events_end:
+                            self._complete(self._listing, reached)
+                            version = reached
+                        continue
                 elif event.type == "ERROR":
                     raise event.error()
-                elif (entry := self._entry(event.object)) is not None:
-                    deleted = event.type == "DELETED"
-                    if self._listing is None:
-                        changes.append((deleted, entry))
-                        self._advance(entry.resource_version)
-                    elif deleted:
-                        self._listing.pop(entry.key, None)
-                    else:
-                        self._listing[entry.key] = entry
+                elif (entry := self._entry(event.object)) is None:
+                    continue
+                elif self._listing is None:
+                    changes.append((event.type == "DELETED", entry))
+                    reached = entry.resource_version
+                elif event.type == "DELETED":
+                    self._listing.pop(entry.key, None)
+                    continue
+                else:
+                    self._listing[entry.key] = entry
+                    continue
+                self._progressed = self._progressed or reached != version
+                version = reached
         finally:
-            if self._version is not None:
-                self._sink.apply(changes, self._version)
-
-    def _mark(self, bookmark: Bookmark) -> None:
-        version = int(bookmark.resource_version)
-        if self._listing is None:
-            self._advance(version)
-        elif bookmark.initial_events_end:
-            self._complete(self._listing, version)
-
-    def _advance(self, version: int) -> None:
-        self._progressed = self._progressed or version != self._version
-        self._version = version
+            if version is not None:
+                self._copy.apply(self._namespace, changes, version)
 
     def _complete(self, listed: Mapping[ObjectKey, Entry[T]], version: int) -> None:
-        self._version = version
         self._listing = None
-        self._sink.replace(listed, version)
-        self._sink.connected()
+        self._copy.replace(self._namespace, listed, version, writes_before=self._writes_before_list)
+        self._must_list = False
+        self.error = None
 
     def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
         """Return the entry of a document; None if it can't be read."""
         if self._listing is None:
-            pack = memoryview(raw).nbytes >= LARGE and len(self._sink) >= MANY
+            pack = memoryview(raw).nbytes >= LARGE and len(self._copy.store) >= MANY
         else:
-            pack = max(len(self._sink), len(self._listing)) >= MANY
+            pack = max(len(self._copy.store), len(self._listing)) >= MANY
         try:
-            return self._decoder.decode(raw, self._sink.known, pack=pack)
+            return self._copy.decoder.decode(raw, self._copy.store.get, pack=pack)
         except DecodeError as error:
             _log.warning("Object skipped, it cannot be read", resource=self._endpoint.resource, error=str(error))
             return None

@@ -1,14 +1,21 @@
-"""The objects of one kind in memory, found by key, namespace, owner, labels and by the values of index functions."""
+"""The objects of one kind in memory, found by key, namespace, owner, labels and by the values of index functions.
+
+Store       the entries and their indexes
+Lister      reads from a store, without waiting and without requests
+Selection   selects entries by labels and fields
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeAlias, TypeVar
+import builtins
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kubewright._runtime.log import get_logger
 from kubewright.cache._entry import Entry, ObjectKey
+from kubewright.client._lists import Fields, Labels, fields_text, label_selector
 from kubewright.machinery.errors import DecodeError
-from kubewright.machinery.selectors import Selector
+from kubewright.machinery.selectors import FieldSelector, Selector
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -211,3 +218,99 @@ def _ordered(entries: list[Entry[T]]) -> list[Entry[T]]:
 
 def _order(entry: Entry[Any]) -> tuple[str, str]:
     return entry.key.namespace or "", entry.key.name
+
+
+Namespaces: TypeAlias = str | Sequence[str] | None
+"""One namespace, or several; None means all."""
+
+EVERYWHERE: Final[tuple[str | None, ...]] = (None,)
+
+
+def each_of(namespaces: Namespaces) -> tuple[str | None, ...]:
+    """Return each namespace once; `EVERYWHERE` if none is named."""
+    if not namespaces:
+        return EVERYWHERE
+    return (namespaces,) if isinstance(namespaces, str) else tuple(dict.fromkeys(namespaces))
+
+
+_KNOWN: Final = frozenset({"metadata.name", "metadata.namespace"})
+
+
+class Selection:
+    """Selects objects by labels and fields."""
+
+    def __init__(self, labels: Labels, fields: Fields) -> None:
+        """Raises ValueError for text that is not a selector."""
+        self._labels = label_selector(labels)
+        self._fields = FieldSelector.parse(fields_text(fields)) if fields is not None else FieldSelector()
+        self.unknown = sorted({each.field for each in self._fields.requirements} - _KNOWN)
+        """The selected fields that an entry does not show without decoding."""
+
+    def has_labels(self, labels: Mapping[str, str]) -> bool:
+        """Return whether an object with these labels may be selected."""
+        return self._labels is None or self._labels.matches(labels)
+
+    def has(self, entry: Entry[Any]) -> bool:
+        """Return whether this object is certainly selected."""
+        name, namespace = entry.key.name, entry.key.namespace or ""
+        return (
+            self.has_labels(entry.labels)
+            and not self.unknown
+            and self._fields.matches({"metadata.name": name, "metadata.namespace": namespace})
+        )
+
+
+class Lister(Generic[T]):
+    """Finds objects by key, namespace, labels, owner and index. The caller may change what it returns.
+
+    Lists are sorted by namespace and name. They leave out objects that do not match their class; each is logged once.
+    """
+
+    def __init__(self, store: Store[T]) -> None:
+        self._store = store
+
+    def get(self, name: str, namespace: str | None = None) -> T | None:
+        """Return the object, or None. Raises DecodeError if it does not match its class."""
+        entry = self._store.get(ObjectKey(namespace, name))
+        return entry.decode() if entry is not None else None
+
+    def list(self, *, namespace: str | None = None, labels: Labels = None) -> builtins.list[T]:
+        """Return the objects of a namespace, or of all, with matching labels."""
+        return self._store.decode(self.entries(namespace=namespace, labels=labels))
+
+    def owned_by(self, uid: str) -> builtins.list[T]:
+        """Return the objects that have an owner reference to `uid`."""
+        return self._store.decode(self._store.owned_by(uid))
+
+    def by_index(self, name: str, value: str) -> builtins.list[T]:
+        """Return the objects that the index function `name` put under `value`. Raises KeyError for an unknown index."""
+        return self._store.decode(self._store.by_index(name, value))
+
+    def keys_by_index(self, name: str, value: str) -> builtins.list[ObjectKey]:
+        """Return the keys of the objects that `by_index` returns, without decoding them."""
+        return [entry.key for entry in self._store.by_index(name, value)]
+
+    def entry(self, key: ObjectKey) -> Entry[T] | None:
+        """Return the entry of an object: the data that is available without decoding."""
+        return self._store.get(key)
+
+    def entries(
+        self, *, namespace: str | None = None, labels: Labels = None, owner: str | None = None
+    ) -> builtins.list[Entry[T]]:
+        """Return the entries of a namespace, or of all, with matching labels, or an owner with the uid `owner`."""
+        selector = label_selector(labels)
+        if owner is None:
+            return self._store.select(namespace=namespace, labels=selector)
+        return [
+            entry
+            for entry in self._store.owned_by(owner)
+            if (namespace is None or entry.key.namespace == namespace)
+            and (selector is None or selector.matches(entry.labels))
+        ]
+
+    def entries_owned_by(self, uid: str) -> builtins.list[Entry[T]]:
+        """Return the entries of `owned_by`, without decoding them."""
+        return self._store.owned_by(uid)
+
+    def __len__(self) -> int:
+        return len(self._store)

@@ -27,20 +27,28 @@ import msgspec
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.client._config import Config
 from kubewright.client._dynamic import decode_object, encode_object
-from kubewright.client._endpoint import Endpoint
 from kubewright.client._lists import Fields, Labels, ObjectList, raw_page, raw_pages, selection
 from kubewright.client._logs import lines_of, log_query
 from kubewright.client._patch import Patch
-from kubewright.client._rest import ANY, JSON, LogOnce, Query, RESTClient, WarningHandler
-from kubewright.client._subresource import Subresource
+from kubewright.client._rest import (
+    ANY,
+    JSON,
+    Bookmark,
+    Endpoint,
+    LogOnce,
+    Query,
+    RESTClient,
+    WarningHandler,
+    WatchEvent,
+)
 from kubewright.client._transport import HTTPTransport, Transport
 from kubewright.client._wait import until_gone, until_met
-from kubewright.client._watch import Bookmark, WatchEvent
 from kubewright.client._write import (
     APPLY,
     FieldValidation,
     Propagation,
     RESTWriter,
+    Subresource,
     Verb,
     WriteCall,
     WriteOptions,
@@ -85,7 +93,7 @@ class Client:
         self.field_manager = field_manager
         self.clock: Clock = clock or SystemClock()
         self.field_validation: FieldValidation | None = field_validation
-        self.writer: Writer = RESTWriter(self.rest)
+        self.writer: Writer = RESTWriter(self.rest).write
         """Executes every write of this client."""
         self._endpoints: dict[type[Object], Endpoint] = {}
 
@@ -271,7 +279,7 @@ class Client:
         await until_gone(self._states(kind, name, namespace), f'{kind.__api__.kind} "{name}"', uid, timeout)
 
     async def _states(self, kind: type[T], name: str, namespace: str | None) -> AsyncGenerator[T | None, None]:
-        self.endpoint(kind).item(name, namespace)  # raises ConfigError for a missing name or namespace
+        self.endpoint(kind).check(name, namespace)  # raises ConfigError for a missing name or namespace
         selected = {"metadata.name": name}
         while True:
             try:
@@ -330,7 +338,7 @@ class Client:
 
     async def create(self, obj: T, **options: Unpack[WriteOptions]) -> T:
         """Create `obj`. With only a `generate_name`, the server makes the name. Raises AlreadyExists, Invalid."""
-        return (await self.writer(self._call_for(obj, "create", None, encode_object(obj), options))).object
+        return (await self.writer(self._call_for(obj, "create", None, encode_object(obj), options))).decode()
 
     async def update(self, obj: T, *, subresource: str | None = None, **options: Unpack[WriteOptions]) -> T:
         """Replace the object with `obj`. Fields that its class does not know keep the values that were read.
@@ -338,7 +346,7 @@ class Client:
         Raises Conflict if the object has changed since `obj` was read.
         """
         body = encode_object(obj, update=True)
-        return (await self.writer(self._call_for(obj, "update", subresource, body, options))).object
+        return (await self.writer(self._call_for(obj, "update", subresource, body, options))).decode()
 
     async def update_status(self, obj: T, **options: Unpack[WriteOptions]) -> T:
         """Replace only the status. Raises Conflict if the object has changed since `obj` was read."""
@@ -374,7 +382,7 @@ class Client:
             name, namespace, target = target.metadata.name, target.metadata.namespace, type(target)
         body, content_type = patch.encode(), patch.content_type
         call = self._call("patch", target, name, namespace, subresource, body, options, content_type)
-        return (await self.writer(call)).object
+        return (await self.writer(call)).decode()
 
     async def apply(
         self,
@@ -409,11 +417,11 @@ class Client:
                 f'{obj.kind} "{obj.metadata.name}": create_only cannot be combined with subresource, uid or '
                 "resource_version; leave them out"
             )
-        call = self._call_for(obj, "apply", subresource, encode_object(obj), options)
+        meta, body = obj.metadata, encode_object(obj)
+        call = self._call("apply", type(obj), meta.name, meta.namespace, subresource, body, options, APPLY)
         call.query["force"] = "true" if force else None
-        call.content_type = APPLY
         call.uid, call.resource_version, call.create_only = uid or "", resource_version or "", create_only
-        return (await self.writer(call)).object
+        return (await self.writer(call)).decode()
 
     @overload
     async def delete(
@@ -528,9 +536,12 @@ class Client:
         dry_run = options.get("dry_run", False)
         query: dict[str, str | None] = {
             "dryRun": "All" if dry_run else None,
-            "fieldManager": options.get("field_manager") or self.field_manager,
-            "fieldValidation": options.get("field_validation") or self.field_validation,
+            "fieldManager": self.field_manager,
+            "fieldValidation": self.field_validation,
         }
+        if options:
+            query["fieldManager"] = options.get("field_manager") or self.field_manager
+            query["fieldValidation"] = options.get("field_validation") or self.field_validation
         return WriteCall(
             kind,
             kind,

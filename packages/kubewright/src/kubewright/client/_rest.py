@@ -1,27 +1,35 @@
 """Untyped requests to an API server, as paths and bytes: the base of the typed client and of the cache's reflectors.
 
-Adds query parameters and headers to requests, raises errors for failures, and reports the warnings of the server.
+`Endpoint` has the URLs of a kind. `RESTClient` adds query parameters and headers to requests, raises errors for
+failures, and reports the warnings of the server. `EventDecoder` splits the stream of a watch into events: it has one
+JSON document per line and arrives in chunks that may split a line. All lines that a chunk completes are decoded
+together, so a burst of events costs one call.
 
 Warnings: https://kubernetes.io/blog/2020/09/03/warnings/ and RFC 7234, section 5.5.
+Watches: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, TypeAlias
-from urllib.parse import quote_plus
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
+from urllib.parse import quote, quote_plus
 
 import msgspec
 
 from kubewright._runtime.log import get_logger
+from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._transport import Transport
-from kubewright.client._watch import EventDecoder, RawEvent
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import APIError, Status, StatusDetails, from_status
+from kubewright.machinery.errors import APIError, ConfigError, DecodeError, Status, StatusDetails, from_status
 from kubewright.machinery.json import read_object
+from kubewright.models import Object
+
+if TYPE_CHECKING:
+    from kubewright.apis.core.v1 import ObjectReference
 
 JSON: Final = "application/json"
 ANY: Final = "*/*"
@@ -197,3 +205,168 @@ def _status(data: bytes) -> Status | None:
 def _excerpt(data: bytes) -> str:
     text = data.decode("utf-8", "replace").strip()
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
+"""The type of an event. For a watch with a selector, an object that starts or stops matching is ADDED or DELETED."""
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+"""Annotation of the bookmark that ends a streamed list."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[T_co]):
+    """One change. The object of a DELETED is its last state."""
+
+    type: EventType
+    object: T_co
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """All events up to this resource version have been sent. A watch can resume from here."""
+
+    resource_version: str
+    initial_events_end: bool = False
+    """All objects that existed at the start of the watch have been sent (`send_initial_events`)."""
+
+
+class RawEvent(msgspec.Struct, gc=False, frozen=True):
+    """An event whose object is not decoded. `object` is a view of the chunk; copy it to keep it."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+    object: msgspec.Raw
+
+    def bookmark(self) -> Bookmark:
+        """Return the content of a BOOKMARK event."""
+        metadata = _decode_bookmark(self.object).metadata
+        ended = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+        return Bookmark(metadata.resource_version, ended)
+
+    def error(self) -> APIError:
+        """Return the error in an ERROR event."""
+        return from_status(Status.from_dict(read_object(self.object)))
+
+
+class _BookmarkMeta(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _BookmarkObject(msgspec.Struct, gc=False):
+    metadata: _BookmarkMeta
+
+
+# Created on import: msgspec cannot analyze the same class in two threads at the same time.
+_decode_bookmark: Final = msgspec.json.Decoder(_BookmarkObject).decode
+_decode_events: Final = msgspec.json.Decoder(RawEvent).decode_lines
+
+
+class EventDecoder:
+    """Splits the chunks of one stream into events."""
+
+    def __init__(self) -> None:
+        self._partial: list[bytes] = []
+        """The pieces of an incomplete line. They are joined once, when the line ends."""
+
+    def feed(self, chunk: bytes) -> list[RawEvent]:
+        """Return the events that `chunk` completes, in order. Raises DecodeError for anything but watch events."""
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            self._partial.append(chunk)
+            return []
+        lines = chunk[:end]
+        if self._partial:
+            self._partial.append(lines)
+            lines = b"".join(self._partial)
+            self._partial.clear()
+        if end < len(chunk):
+            self._partial.append(chunk[end:])
+        try:
+            return _decode_events(lines)
+        except msgspec.MsgspecError as error:
+            raise DecodeError(f"the watch sent something that is not an event ({error}): {lines[:200]!r}") from error
+
+
+_AS_METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_AS_METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+_needs_no_quoting: Final = re.compile(r"[A-Za-z0-9._~-]+").fullmatch
+"""Matches nearly every name. This check costs a fifth of quoting."""
+
+_MANY: Final = 1024
+"""The maximum number of cached paths of namespaces."""
+
+
+class Endpoint:
+    """The URLs of one kind, created once per kind and client.
+
+    Raises ConfigError for a namespaced object without a namespace, and for a cluster-scoped object with a namespace.
+    """
+
+    __slots__ = ("_places", "_plural", "_root", "accept", "accept_list", "api", "resource")
+
+    def __init__(self, kind: type[Object]) -> None:
+        self.api = kind.__api__
+        self.resource: str = self.api.gvr.qualified_resource
+        """The name in RBAC and messages: `deployments.apps`."""
+        metadata_only = issubclass(kind, PartialObjectMetadata)
+        self.accept = _AS_METADATA if metadata_only else JSON
+        self.accept_list = _AS_METADATA_LIST if metadata_only else JSON
+        self._root = self.api.group_version.path
+        self._plural = self.api.plural
+        self._places: dict[str | None, str] = {}
+
+    def collection(self, namespace: str | None) -> str:
+        """Return the path of the objects in one namespace, or in all namespaces for None."""
+        if not namespace:
+            return f"{self._root}/{self._plural}"
+        if not self.api.namespaced:
+            raise ConfigError(f"{self.api.kind} is cluster-scoped: leave out namespace= ({namespace!r} was given)")
+        return f"{self._root}/namespaces/{quote(namespace, safe='')}/{self._plural}"
+
+    def place(self, namespace: str | None) -> str:
+        """Return the path to create an object at: `collection`, but a namespaced kind requires a namespace."""
+        place = self._places.get(namespace)
+        if place is None:
+            if self.api.namespaced and not namespace:
+                raise ConfigError(f"{self.api.kind} is namespaced: give namespace=")
+            if len(self._places) >= _MANY:
+                self._places.clear()
+            place = self._places[namespace] = self.collection(namespace)
+        return place
+
+    def check(self, name: str, namespace: str | None) -> None:
+        """Raise ConfigError unless `item` has a path for this name and namespace."""
+        if not name:
+            raise ConfigError(f"{self.api.kind}: a name is required")
+        if namespace not in self._places:
+            self.place(namespace)
+
+    def item(self, name: str, namespace: str | None, subresource: str | None = None) -> str:
+        """Return the path of one object, or of a subresource of it."""
+        if not name:
+            raise ConfigError(f"{self.api.kind}: a name is required")
+        place = self._places.get(namespace) or self.place(namespace)
+        path = f"{place}/{name if _needs_no_quoting(name) else quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+def reference_to(obj: Object) -> ObjectReference:
+    """Return a reference to `obj` with its uid and resource version.
+
+    Follows client-go's tools/reference.
+    """
+    from kubewright.apis.core.v1 import ObjectReference  # loads all of core/v1
+
+    meta = obj.metadata
+    return ObjectReference(
+        api_version=obj.api_version,
+        kind=obj.kind,
+        namespace=meta.namespace or None,
+        name=meta.name,
+        uid=meta.uid or None,
+        resource_version=meta.resource_version or None,
+    )

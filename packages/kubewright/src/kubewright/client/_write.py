@@ -1,8 +1,11 @@
 """Writes as values: each write method of a `Client` creates a `WriteCall`, which a `Writer` executes.
 
 `RESTWriter` sends calls to the API server. A writer that wraps another writer adds a check, a record or a shortcut. For
-example, `kubewright.cache._writers` skips applies that would change nothing. A client has one writer, so a check covers
+example, `kubewright.cache._client` skips applies that would change nothing. A client has one writer, so a check covers
 every verb and subresource.
+
+`Subresource` writes subresources that have a kind of their own:
+https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from typing import Final, Generic, Literal, Protocol, TypeAlias, TypedDict, Type
 
 import msgspec
 
-from kubewright.client._dynamic import decode_object
+from kubewright.client._dynamic import decode_object, encode_object
+from kubewright.client._patch import Patch
 from kubewright.client._rest import JSON, RESTClient
 from kubewright.machinery.errors import AlreadyExists, Conflict, StatusDetails
 from kubewright.models import Object
@@ -114,9 +118,8 @@ class Answer(Generic[T]):
         """The document."""
         self._object: T | None = None
 
-    @property
-    def object(self) -> T:
-        """The object after the write. Writers share it with the caller and must not change it."""
+    def decode(self) -> T:
+        """Return the object after the write. Writers share it with the caller and must not change it."""
         if self._object is None:
             self._object = decode_object(self.kind, self.data)
         return self._object
@@ -126,7 +129,8 @@ class Writer(Protocol):
     """Executes writes: sends them, or acts before or after another writer sends them.
 
     Most writers are an `async def`. A writer that only inspects the call returns the awaitable of the next writer,
-    which saves a coroutine for each write.
+    which saves a coroutine for each write. Writers with state are bound methods (`RESTWriter(rest).write`), because
+    calling an object takes longer.
     """
 
     def __call__(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
@@ -140,7 +144,7 @@ class RESTWriter:
     def __init__(self, rest: RESTClient) -> None:
         self._rest = rest
 
-    async def __call__(self, call: WriteCall[T], /) -> Answer[T]:
+    async def write(self, call: WriteCall[T], /) -> Answer[T]:
         body = call.body
         if call.verb == "apply" and (call.uid or call.resource_version or call.create_only):
             body = _with_preconditions(call)
@@ -220,3 +224,56 @@ def deletions_of(call: WriteCall[T], answer: Answer[T]) -> list[Deletion]:
     deletion = _decode_deletion(answer.data)
     deletion.metadata.name, deletion.metadata.namespace = call.name, call.namespace or ""
     return [deletion]
+
+
+class _Answer(msgspec.Struct):
+    kind: str = ""
+
+
+class Subresource:
+    """One subresource of one object. `Client.subresource` makes it, and its writes go through the client's writer."""
+
+    def __init__(self, rest: RESTClient, writer: Writer, target: WriteCall[Object]) -> None:
+        """`target` is a write of this subresource; what each write adds is its verb, body and answer."""
+        self._rest = rest
+        self._writer = writer
+        self._target = target
+
+    async def get(self, kind: type[T]) -> T:
+        """Read the subresource, as the kind that it has (`Scale`)."""
+        return decode_object(kind, await self._rest.request("GET", self._target.path))
+
+    async def create(self, body: T, *, dry_run: bool = False) -> T | None:
+        """Send `body` (`Eviction`, `Binding`, `TokenRequest`).
+
+        Returns what the server answers, or None if the server only answers that the request was carried out.
+        """
+        answer = await self._writer(self._call("create", type(body), encode_object(body), JSON, dry_run))
+        if msgspec.json.decode(answer.data, type=_Answer).kind == "Status":
+            return None
+        return answer.decode()
+
+    async def update(self, body: T, *, dry_run: bool = False) -> T:
+        """Replace the subresource. Raises Conflict if the object has changed since `body` was read."""
+        document = encode_object(body, update=True)
+        return (await self._writer(self._call("update", type(body), document, JSON, dry_run))).decode()
+
+    async def patch(self, kind: type[T], patch: Patch, *, dry_run: bool = False) -> T:
+        """Patch the subresource. Returns it as it is afterwards."""
+        return (await self._writer(self._call("patch", kind, patch.encode(), patch.content_type, dry_run))).decode()
+
+    def _call(self, verb: Verb, kind: type[T], body: bytes, content_type: str, dry_run: bool) -> WriteCall[T]:
+        target = self._target
+        return WriteCall(
+            target.kind,
+            kind,
+            verb,
+            target.path,
+            {**target.query, "dryRun": "All" if dry_run else None},
+            body,
+            namespace=target.namespace,
+            name=target.name,
+            subresource=target.subresource,
+            content_type=content_type,
+            dry_run=dry_run,
+        )

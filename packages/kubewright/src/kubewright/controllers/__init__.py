@@ -11,9 +11,17 @@ run_blocking        runs blocking code in a thread
 
 from kubewright._runtime.log import StructuredLogger
 from kubewright.controllers._blocking import run_blocking
-from kubewright.controllers._context import BaseContext, Context, DeletedContext
+from kubewright.controllers._context import (
+    BaseContext,
+    Context,
+    DeletedContext,
+    is_controlled_by,
+    set_controller_reference,
+)
 from kubewright.controllers._controller import (
     Controller,
+    IndexValues,
+    MapFunction,
     ReconcileDeletedFunction,
     ReconcileFunction,
     Reconciler,
@@ -22,12 +30,9 @@ from kubewright.controllers._controller import (
 )
 from kubewright.controllers._finalizer import Finalizer
 from kubewright.controllers._fuse import DeleteFuse
-from kubewright.controllers._handlers import IndexValues, MapFunction
-from kubewright.controllers._outcome import Outcome
-from kubewright.controllers._owner_references import is_controlled_by, set_controller_reference
 from kubewright.controllers._queue import QueueClosed, WorkItem, WorkQueue
+from kubewright.controllers._reconcile import EventRecord, EventRecorder, Outcome, Request, Result
 from kubewright.controllers._retry import Backoff, RateLimit, Retry
-from kubewright.controllers._types import EventRecord, EventRecorder, Request, Result
 
 __all__ = [
     "Backoff",

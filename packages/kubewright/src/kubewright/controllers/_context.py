@@ -1,20 +1,49 @@
-"""What a reconciler receives: the object, and the means to act on it."""
+"""What a reconciler receives: the object, and the means to act on it.
+
+Owner references
+    `Context.apply` never changes an object that another object controls. It changes one that nothing controls only with
+    `adopt=True`. This also holds if the cache lags, if two owners race for one name, and if the child is deleted and
+    created again between the read and the write.
+    If the cache is up to date, an apply is one request, or none if nothing would change.
+How
+    If the cache does not show the child, the apply may only create it. If the cache shows it as a child of this owner,
+    the apply has the uid as a precondition. If the answer shows that the cache lagged, or if the cache shows another
+    owner, `apply_child` reads the live object and decides again. Any other Conflict is raised after a single request.
+Not guaranteed
+    A new owner that another process has just set is noticed only once the cache shows it, if that process uses the same
+    field manager and the object has kept its uid. Owners that this process sets are always noticed.
+Patches
+    A JSON patch that begins with a test of the uid is the only way to tie a change to one object that works for every
+    kind and subresource: the status of a custom resource is patched whatever uid a merge patch contains.
+
+Follows controller-runtime's pkg/controller/controllerutil.
+Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
+"""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Iterable
+from functools import cache
+from typing import Final, Generic, TypeVar
+
+import msgspec
 
 from kubewright._runtime.clock import Clock
 from kubewright._runtime.log import StructuredLogger
 from kubewright.cache._client import CachedClient
+from kubewright.cache._entry import Entry, ObjectKey
+from kubewright.cache._informer import copy_of
+from kubewright.client._client import Client
 from kubewright.client._lists import Labels, ObjectList
-from kubewright.client._patch import Patch
+from kubewright.client._patch import JSONPatch, Patch
 from kubewright.client._write import Propagation
-from kubewright.controllers._owner_references import apply_child, is_controlled_by, set_controller_reference
-from kubewright.controllers._patches import guarded_patch, status_patch, test
-from kubewright.controllers._types import EventRecorder, Request
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.controllers._reconcile import EventRecorder, Request
+from kubewright.machinery.errors import AlreadyExists, AlreadyOwnedError, ConfigError, Conflict, Invalid, NotFound
+from kubewright.machinery.json import JSONArray, JSONObject, equal
+from kubewright.machinery.patch import pointer
 from kubewright.models import Object, Struct
+from kubewright.models._meta import OwnerReference
+from kubewright.models._resource import owner_reference
 from kubewright.models._values import encode
 
 T = TypeVar("T", bound=Object)
@@ -256,3 +285,211 @@ def resource_of(resource: object, kind: type[R]) -> R:
         f"the lifespan yields a {type(resource).__name__}, not a {kind.__name__}; to share several resources, yield a "
         f"dataclass that holds them, and ask for that class"
     )
+
+
+_IDENTITY: Final = frozenset({"metadata.uid", "metadata.ownerReferences"})
+"""The fields of an Invalid answer if the live object is not the one that was expected."""
+_NO_SUCH_UID: Final = "uid mismatch"
+"""A part of the Conflict that answers an apply with a uid if no object of that name exists."""
+
+
+def set_controller_reference(owner: Object, child: Object) -> None:
+    """Make `owner` the controlling owner of `child`: Kubernetes deletes the child after its owner.
+
+    Raises AlreadyOwnedError if `child` names another controlling owner, and ConfigError if the owner lives in another
+    namespace.
+    """
+    if owner.metadata.namespace and owner.metadata.namespace != child.metadata.namespace:
+        raise ConfigError(
+            f"{_name_of(owner)} cannot own {_name_of(child)}: an owner must be in the namespace of its child, "
+            f"or cluster-scoped. Put the child into {owner.metadata.namespace!r}, or delete it in a finalizer"
+        )
+    reference = owner_reference(owner)
+    if not child.metadata.owner_references:
+        child.metadata.owner_references = [reference]
+        return
+    current = controller_of(child)
+    if current is not None and current.uid != reference.uid:
+        raise _controlled_by_another(child, current, reference)
+    others = [each for each in child.metadata.owner_references if each.uid != reference.uid]
+    child.metadata.owner_references = [*others, reference]
+
+
+def is_controlled_by(child: Object, owner: Object) -> bool:
+    """Return whether `owner`, and not another object of the same name, is the controlling owner of `child`."""
+    current = controller_of(child)
+    return current is not None and current.uid == owner.metadata.uid
+
+
+def controller_of(obj: Object) -> OwnerReference | None:
+    """Return the reference to the controlling owner of `obj`; None if nothing controls it."""
+    for reference in obj.metadata.owner_references:
+        if reference.controller:
+            return reference
+    return None
+
+
+async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_only: bool) -> T:
+    """Apply `child`, if the live object does not exist or has the same controlling owner.
+
+    With `adopt`, a live object without a controlling owner is applied too. With `create_only`, an existing object is
+    returned unchanged, after the same checks. If `child` itself has no controlling owner, nothing is checked. Raises
+    AlreadyOwnedError, and Conflict if the live object changes while it is applied.
+    """
+    owner = controller_of(child)
+    if owner is None:
+        return await (_create_or_read(client, child) if create_only else client.apply(child))
+    informer = client.cache.informer_or_none(type(child))
+    copy = copy_of(informer) if informer is not None else None
+    if copy is not None and copy.synced:
+        meta = child.metadata
+        key = ObjectKey(meta.namespace or None, meta.name)
+        entry = copy.latest(key)
+        try:
+            if entry is None:
+                if copy.concerns(key, meta.labels):
+                    return await client.apply(child, create_only=True)
+            elif _controls(owner, entry):
+                return entry.decode() if create_only else await client.apply(child, uid=entry.uid)
+        except AlreadyExists:
+            pass  # the cache lags
+        except (Conflict, Invalid) as error:
+            if not _is_about_identity(error):
+                raise
+    return await _apply_to_live(client, child, owner, adopt=adopt, create_only=create_only)
+
+
+async def _apply_to_live(client: CachedClient, child: T, owner: OwnerReference, *, adopt: bool, create_only: bool) -> T:
+    """Apply `child` to the object that the server has now."""
+    meta = child.metadata
+    live = await client.uncached.get_or_none(type(child), meta.name, namespace=meta.namespace or None)
+    current = controller_of(live) if live is not None else None
+    if current is not None and current.uid != owner.uid:
+        raise _controlled_by_another(child, current, owner)
+    if live is not None and current is None and not adopt:
+        raise _not_controlled(child, owner)
+    if live is not None and create_only:
+        return live
+    try:
+        if live is None:
+            return await client.apply(child, create_only=True)
+        version = live.metadata.resource_version if current is None else None
+        return await client.apply(child, uid=live.metadata.uid, resource_version=version)
+    except AlreadyExists as error:
+        raise _changed(child) from error
+    except (Conflict, Invalid) as error:
+        if not _is_about_identity(error):
+            raise
+        raise _changed(child) from error
+
+
+async def _create_or_read(client: CachedClient, child: T) -> T:
+    """Create a child that has no controlling owner, or return the existing object."""
+    meta = child.metadata
+    informer = client.cache.informer_or_none(type(child))
+    key = ObjectKey(meta.namespace or None, meta.name)
+    entry = copy_of(informer).latest(key) if informer is not None else None
+    if entry is not None:
+        return entry.decode()
+    try:
+        return await client.apply(child, create_only=True)
+    except AlreadyExists:
+        return await client.uncached.get(type(child), meta.name, namespace=meta.namespace or None)
+
+
+def _controls(owner: OwnerReference, entry: Entry[T]) -> bool:
+    for reference in entry.owners:
+        if reference.controller:
+            return reference.uid == owner.uid
+    return False
+
+
+def _is_about_identity(error: Conflict | Invalid) -> bool:
+    """Return whether an error says that the live object is not the expected one, so that a new read can help."""
+    if isinstance(error, Conflict):
+        return _NO_SUCH_UID in str(error)
+    return any(cause.field in _IDENTITY for cause in error.causes)
+
+
+def _controlled_by_another(child: Object, current: OwnerReference, owner: OwnerReference) -> AlreadyOwnedError:
+    return AlreadyOwnedError(
+        f'{_name_of(child)} is controlled by {current.kind} "{current.name}", so {owner.kind} "{owner.name}" cannot '
+        f"control it as well. Give the child another name, or delete the other owner or its child",
+        controller=current.name,
+        controller_kind=current.kind,
+        controller_uid=current.uid,
+    )
+
+
+def _not_controlled(child: Object, owner: OwnerReference) -> AlreadyOwnedError:
+    return AlreadyOwnedError(
+        f'{_name_of(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it '
+        "over. Give the child another name, delete the existing object, or adopt it with ctx.apply(child, adopt=True)"
+    )
+
+
+def _changed(child: Object) -> Conflict:
+    return Conflict(f"{_name_of(child)} changed while it was applied; try again")
+
+
+def _name_of(obj: Object) -> str:
+    meta = obj.metadata
+    return f'{obj.kind} "{meta.namespace}/{meta.name}"' if meta.namespace else f'{obj.kind} "{meta.name}"'
+
+
+_decode: Final = msgspec.json.Decoder(JSONObject | None).decode
+
+
+def test(path: str, value: object) -> JSONObject:
+    """Return the operation that fails a patch unless `path` has this `value`."""
+    return {"op": "test", "path": path, "value": value}
+
+
+async def guarded_patch(
+    client: Client, obj: T, operations: Iterable[JSONObject], *, subresource: str | None = None
+) -> T:
+    """Apply `operations` (RFC 6902) to exactly this object, not to a newer one of its name. Returns the updated object.
+
+    Raises Conflict if the live object is another one or does not match the operations, Invalid if the result breaks a
+    rule, and NotFound.
+    """
+    try:
+        patch = JSONPatch((test("/metadata/uid", obj.metadata.uid), *operations))
+        return await client.patch(obj, patch, subresource=subresource)
+    except Invalid as error:
+        if not error.patch_did_not_apply:
+            raise
+        raise Conflict(
+            f"{obj.__api__.kind} {obj.metadata.name!r}: it has changed, or is another object of that name"
+        ) from error
+
+
+def status_patch(kind: type[Object], before: bytes, after: bytes) -> JSONArray:
+    """Return the operations (RFC 6902) that change the fields of the status that differ.
+
+    The operations of a JSON patch fail if a part of their path is absent. A decoded status does not show whether a
+    field was absent or had its default, so only operations that work in both cases are used.
+    """
+    if before == _default(kind):
+        return [{"op": "add", "path": "/status", "value": _decode(after) or {}}]  # the live object may have no status
+    return list(_changes(_decode(before) or {}, _decode(after) or {}))
+
+
+def _changes(before: JSONObject, after: JSONObject) -> JSONArray:
+    operations: JSONArray = []
+    for key in before.keys() - after.keys():
+        place = pointer("status", key)
+        operations += ({"op": "add", "path": place, "value": None}, {"op": "remove", "path": place})
+    for key, value in after.items():
+        if key not in before or not equal(before[key], value):
+            operations.append({"op": "add", "path": pointer("status", key), "value": value})
+    return operations
+
+
+@cache
+def _default(kind: type[Object]) -> bytes:
+    """Return the status that a new object of the kind has in Python."""
+    status = next(field for field in msgspec.structs.fields(kind) if field.name == "status")
+    if status.default_factory is not msgspec.NODEFAULT:
+        return encode(status.default_factory())
+    return encode(None if status.default is msgspec.NODEFAULT else status.default)

@@ -30,9 +30,8 @@ from typing import Generic, TypeVar
 
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
-from kubewright.controllers._context import Context
-from kubewright.controllers._patches import guarded_patch, test
-from kubewright.controllers._types import Result
+from kubewright.controllers._context import Context, guarded_patch, test
+from kubewright.controllers._reconcile import Result
 from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.models import Object
 

@@ -4,7 +4,7 @@ Guarantees
     After `start`, every existing object and every event that passes the predicates leads to a reconcile.
     No object is in two reconciles at the same time.
     No exception from a reconciler ends the loop.
-`kubewright.controllers._outcome` describes the meaning of exceptions and the loop's reactions.
+`kubewright.controllers._reconcile` describes the meaning of exceptions and the loop's reactions.
 
 Pausing: an object whose annotation `kubewright.dev/paused` is `"true"` is not reconciled, and its finalizer is not run.
 
@@ -22,33 +22,41 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from kubewright._runtime.clock import Clock, SystemClock
+from kubewright._runtime.clock import Clock, SystemClock, time_source
 from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.cache._cache import Cache
+from kubewright.cache._entry import Event
+from kubewright.cache._informer import Informer
 from kubewright.client._client import Client
 from kubewright.controllers._context import Context, DeletedContext
-from kubewright.controllers._controller import Controller
+from kubewright.controllers._controller import Controller, EventHandler, enqueue_object, enqueue_owner
 from kubewright.controllers._finalizer import Finalizer, add_finalizer, remove_finalizer
 from kubewright.controllers._fuse import ALLOW_DELETES, DeleteFuse, DeletesStopped, Fuse
 from kubewright.controllers._hotloop import HotLoop, HotLoops
-from kubewright.controllers._listener import Listener
-from kubewright.controllers._outcome import (
+from kubewright.controllers._queue import ControllerQueue, QueueClosed, RequestState
+from kubewright.controllers._rbac import Undeclared
+from kubewright.controllers._reconcile import (
+    CURRENT,
+    Attempt,
     ControllerObserver,
+    EventRecorder,
     Failure,
+    NoEvents,
     Outcome,
     ReconcileTimeout,
+    Request,
+    Result,
     classify,
     explains_itself,
     traceback_of,
     unwrapped,
 )
-from kubewright.controllers._queue import ControllerQueue, QueueClosed, RequestState
-from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._tracing import Tracing
-from kubewright.controllers._types import CURRENT, Attempt, EventRecorder, NoEvents, Request, Result
 from kubewright.controllers._writers import controller_client
+from kubewright.controllers.sources import Subscriber
 from kubewright.machinery.errors import AlreadyOwnedError, DecodeError, NotFound, TerminalError
 from kubewright.machinery.time import seconds
 from kubewright.models import Object
@@ -92,6 +100,7 @@ class ControlLoop(Generic[T]):
         self._events = events or NoEvents()
         self._observer = observer or ControllerObserver()
         self._clock: Clock = clock or SystemClock()
+        self._now = time_source(self._clock)
         self._log = get_logger(f"kubewright.controller.{controller.name}").bind(controller=controller.name)
         self._owns = frozenset(controller.owns)
         self._backoff = controller.retry.backoff
@@ -162,7 +171,7 @@ class ControlLoop(Generic[T]):
 
     async def _attempt(self, attempt: Attempt, state: RequestState) -> bool:
         """Run one reconcile, and log and count how it ended. Returns whether it is retried after the backoff."""
-        started = self._clock.monotonic()
+        started = self._now()
         outcome, retry = Outcome.SUCCESS, False
         error: BaseException | None = None
         try:
@@ -182,7 +191,7 @@ class ControlLoop(Generic[T]):
             state.succeeded()
         else:
             outcome, retry = self._handle(error, attempt, state)
-        duration = self._clock.monotonic() - started
+        duration = self._now() - started
         self._observer.reconciled(outcome, duration)
         if self._tracing is not None:
             self._tracing.ended(outcome, error)
@@ -202,8 +211,14 @@ class ControlLoop(Generic[T]):
             raise
 
     async def _reconcile(self, attempt: Attempt, state: RequestState) -> Result | None:
-        mine = self.controller
-        obj = await self._fetch(attempt.request)
+        mine, request = self.controller, attempt.request
+        obj: T | None
+        try:
+            obj = await self._client.get(mine.kind, request.name, namespace=request.namespace)
+        except NotFound:
+            obj = None
+        except DecodeError as error:
+            raise TerminalError(f"{error}; it will be reconciled once it is fixed") from error
         if (state.paused or (obj is not None and PAUSED in obj.metadata.annotations)) and self._is_paused(state, obj):
             return None
         if obj is None:
@@ -238,14 +253,6 @@ class ControlLoop(Generic[T]):
             log = self._log.bind(namespace=state.request.namespace, name=state.request.name)
             log.info("Object paused" if paused else "Object resumed")
         return paused
-
-    async def _fetch(self, request: Request) -> T | None:
-        try:
-            return await self._client.get(self.controller.kind, request.name, namespace=request.namespace)
-        except NotFound:
-            return None
-        except DecodeError as error:
-            raise TerminalError(f"{error}; it will be reconciled once it is fixed") from error
 
     async def _finalize(self, finalizer: Finalizer[T], obj: T, context: Context[T]) -> Result | None:
         result = await finalizer.function(context)
@@ -382,3 +389,81 @@ def _delay_of(result: Result) -> float | None:
     if result.__class__ is not Result:
         raise TypeError(f"the reconciler returned {result!r}; it must return None or a Result")
     return None if result.requeue_after is None else seconds(result.requeue_after)
+
+
+class Listener(Generic[T]):
+    """Adds a request to the queue for each event that concerns the controller."""
+
+    def __init__(
+        self,
+        controller: Controller[T],
+        cache: Cache,
+        queue: ControllerQueue,
+        *,
+        observer: ControllerObserver,
+        tracing: Tracing | None,
+        logger: StructuredLogger,
+    ) -> None:
+        self._controller = controller
+        self._cache = cache
+        self._queue = queue
+        self._observer = observer
+        self._tracing = tracing
+        self._log = logger
+        self._endings: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        """Listen to the informers of all kinds that the controller names."""
+        controller = self._controller
+        informer = self._cache.informer(controller.kind)
+        self._listen(informer, enqueue_object if controller.predicate is None else self._own_events)
+        for kind in controller.owns:
+            self._listen(self._cache.informer(kind), enqueue_owner(controller.kind))
+        for watch in controller.watches:
+            self._listen(self._cache.informer(watch.kind), watch.handler(informer.lister))
+        for kind in controller.cached:
+            self._cache.informer(kind)
+
+    def subscribe(self, clock: Clock) -> None:
+        """Listen to the controller's sources too."""
+        subscriber = Subscriber(self._queue.add_event, self._cache.informer(self._controller.kind).lister, clock)
+        self._endings += [source.subscribe(subscriber) for source in self._controller.sources]
+
+    def close(self) -> None:
+        """Stop listening."""
+        for end in self._endings:
+            end()
+        self._endings.clear()
+
+    def _listen(self, informer: Informer[Any], handler: EventHandler[Any]) -> None:
+        kind = informer.kind.__api__.kind
+        counts = self._observer.causes(kind)
+
+        def on_event(event: Event[Any]) -> None:
+            try:
+                version = event.new.resource_version if event.new is not None else 0
+                for request in handler(event):
+                    counts[event.type] += 1
+                    if self._tracing is not None:
+                        self._tracing.requested(request)
+                    cause = (kind, event.type, event.key, version)
+                    self._queue.add_caused(request, cause, initial=event.initial)
+            except Exception:  # noqa: BLE001 - code of the user; other events must not suffer
+                self._log.exception("Event not handled", event=event.type, object=str(event.key))
+
+        registration = informer.add_handler(on_add=on_event, on_update=on_event, on_delete=on_event)
+        self._endings.append(registration.remove)
+
+    def _own_events(self, event: Event[Any]) -> tuple[Request, ...]:
+        """Return the changed object if the event passes the predicate, or if the object waits for any change."""
+        predicate = self._controller.predicate
+        if predicate is None or predicate(event):
+            return (event.key,)
+        state = self._queue.state(event.key)
+        if state is None:
+            return ()
+        if state.paused or state.deletes_stopped:
+            return (event.key,)
+        if event.new is None:
+            self._queue.forget(event.key)
+        return ()

@@ -20,10 +20,9 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Final
 
-from kubewright._runtime.clock import Clock, SystemClock, Timer
-from kubewright.controllers._outcome import QueueObserver
+from kubewright._runtime.clock import Clock, SystemClock, Timer, time_source
+from kubewright.controllers._reconcile import MAX_CAUSES, Cause, QueueObserver, Request
 from kubewright.controllers._retry import Backoff, Bucket, RateLimit, Retry
-from kubewright.controllers._types import MAX_CAUSES, Cause, Request
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
 
@@ -83,9 +82,8 @@ class RequestState:
         self.deletes_stopped = False
         """Whether the delete fuse stopped its last reconcile."""
 
-    @property
     def is_wanted(self) -> bool:
-        """Whether it was requested since a worker took it the last time."""
+        """Return whether it was requested since a worker took it the last time."""
         return self.due < _NEVER or self.event_due < _NEVER
 
     def take_causes(self) -> Sequence[Cause]:
@@ -103,7 +101,7 @@ class RequestState:
         """Return whether there is nothing to know about the request."""
         return not (
             self.taken_at is not None
-            or self.is_wanted
+            or self.is_wanted()
             or self.failures
             or self.conflicts
             or self.error
@@ -148,6 +146,7 @@ class WorkQueue:
         self._key_rate_limit = key_rate_limit
         self._delays_events = self._debounce > 0 or key_rate_limit is not None
         self._clock: Clock = clock or SystemClock()
+        self._now = time_source(self._clock)
         self._observer = QueueObserver()
         self._states: dict[Request, RequestState] = {}
         self._ready: list[tuple[float, int, RequestState]] = []
@@ -167,7 +166,7 @@ class WorkQueue:
         if self._closed:
             return
         self._observer.added()
-        now = self._clock.monotonic()
+        now = self._now()
         due = now + seconds(after) if after else now
         self._schedule(self._state_of(request), due, priority, now)
 
@@ -179,7 +178,7 @@ class WorkQueue:
         if self._closed:
             return
         self._observer.added()
-        now = self._clock.monotonic()
+        now = self._now()
         state = self._state_of(request)
         if initial:
             self._schedule(state, now, LOW_PRIORITY, now)
@@ -204,7 +203,7 @@ class WorkQueue:
     def forget(self, request: Request) -> None:
         """Forget the failures of a request that is neither waiting nor in progress: its object is deleted."""
         state = self._states.get(request)
-        if state is not None and state.taken_at is None and not state.is_wanted:
+        if state is not None and state.taken_at is None and not state.is_wanted():
             del self._states[request]
 
     def close(self) -> None:
@@ -228,7 +227,7 @@ class WorkQueue:
 
     def in_progress(self) -> Iterator[float]:
         """Return, for each request that a worker has, for how many seconds the worker has had it."""
-        now = self._clock.monotonic()
+        now = self._now()
         return iter([now - state.taken_at for state in self._states.values() if state.taken_at is not None])
 
     # ---- from requests to heaps
@@ -271,7 +270,7 @@ class WorkQueue:
 
     def _raise_priority(self, state: RequestState, priority: int) -> bool:
         """Return whether a request that waits gets a higher priority now."""
-        if not state.is_wanted:
+        if not state.is_wanted():
             state.priority = priority
         elif priority > state.priority:
             state.priority = priority
@@ -296,7 +295,7 @@ class WorkQueue:
 
     def _move_due(self) -> None:
         """Move the requests that are due from `_delayed` to `_ready`."""
-        now = self._clock.monotonic()
+        now = self._now()
         while self._delayed:
             due, sequence, state = self._delayed[0]
             is_current = state.sequence == sequence
@@ -321,7 +320,7 @@ class WorkQueue:
         while self._ready:
             _, sequence, state = heapq.heappop(self._ready)
             if state.sequence == sequence:
-                now = state.taken_at = self._clock.monotonic()
+                now = state.taken_at = self._now()
                 self._observer.taken(now - state.queued_for)
                 state.sequence = 0
                 state.due = state.event_due = state.first_event = state.queued_for = _NEVER
@@ -329,11 +328,6 @@ class WorkQueue:
                     self._pass_on()
                 return state
         return None
-
-    async def _take(self) -> RequestState:
-        while (state := self._hand_out()) is None:
-            await self._wait_for_work()
-        return state
 
     async def _wait_for_work(self) -> None:
         taker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -349,7 +343,7 @@ class WorkQueue:
             raise
 
     def _give_back(self, state: RequestState, failed: bool) -> None:
-        now = self._clock.monotonic()
+        now = self._now()
         if state.taken_at is not None:
             self._observer.done(now - state.taken_at)
             state.taken_at = None
@@ -366,7 +360,7 @@ class WorkQueue:
             state.due = min(state.due, now + delay)
         else:
             state.failures = 0
-        if state.is_wanted:
+        if state.is_wanted():
             self._push(state, now)
         else:
             self._drop_if_blank(state, now)
@@ -382,7 +376,7 @@ class WorkQueue:
                 del self._states[drained.request]
 
     def _is_drained(self, state: RequestState, now: float) -> bool:
-        return state.bucket is None or state.bucket.drained_at <= now or state.is_wanted
+        return state.bucket is None or state.bucket.drained_at <= now or state.is_wanted()
 
     def _pass_on(self) -> None:
         """Wake another worker for the remaining requests: now, or when the first one is due."""
@@ -397,7 +391,7 @@ class WorkQueue:
             self._timer.cancel()
             self._timer = None
         if self._delayed:
-            self._timer = self._clock.call_later(self._delayed[0][0] - self._clock.monotonic(), self._timer_fired)
+            self._timer = self._clock.call_later(self._delayed[0][0] - self._now(), self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer = None
@@ -426,7 +420,9 @@ class WorkItem:
         self._failed = True
 
     async def __aenter__(self) -> Request:
-        self._state = await self._queue._take()
+        while (state := self._queue._hand_out()) is None:
+            await self._queue._wait_for_work()
+        self._state = state
         return self._state.request
 
     async def __aexit__(

@@ -16,8 +16,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from kubewright.controllers._outcome import Outcome
-from kubewright.controllers._types import Attempt, Request
+from kubewright.controllers._reconcile import Attempt, Outcome, Request
 from kubewright.machinery.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -20,17 +20,16 @@ from typing import Final, TypeVar
 import msgspec
 
 from kubewright.cache._cache import Cache
-from kubewright.cache._client import CachedClient
+from kubewright.cache._client import CachedClient, RecordOwnWrites
 from kubewright.cache._entry import ObjectKey
-from kubewright.cache._writers import RecordOwnWrites
 from kubewright.client._client import Client
 from kubewright.client._rest import RESTClient
 from kubewright.client._write import Answer, RESTWriter, Verb, WriteCall, Writer, deletions_of
 from kubewright.controllers._fuse import Fuse
 from kubewright.controllers._hotloop import FrequentObject, HotLoops
 from kubewright.controllers._rbac import Undeclared
+from kubewright.controllers._reconcile import CURRENT
 from kubewright.controllers._tracing import Tracing
-from kubewright.controllers._types import CURRENT
 from kubewright.machinery.errors import KubewrightError
 from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import Object
@@ -48,13 +47,13 @@ def controller_client(
     tracing: Tracing | None = None,
 ) -> CachedClient:
     """Return the client of one controller: it reads from `cache` and writes over the connections of `client`."""
-    writer: Writer = RecordOwnWrites(RESTWriter(client.rest), cache)
-    writer = DetectHotLoops(writer, loops, client.rest, cache)
+    writer: Writer = RecordOwnWrites(RESTWriter(client.rest).write, cache).write
+    writer = DetectHotLoops(writer, loops, client.rest, cache).write
     if fuse is not None:
-        writer = CountDeletes(writer, fuse, client)
-    writer = ReportUndeclared(writer, undeclared)
+        writer = CountDeletes(writer, fuse, client).write
+    writer = ReportUndeclared(writer, undeclared).write
     if tracing is not None:
-        writer = TraceWrites(writer, tracing)
+        writer = TraceWrites(writer, tracing).write
     return CachedClient(client, cache, writer=writer)
 
 
@@ -65,7 +64,7 @@ class TraceWrites:
         self._writer = writer
         self._tracing = tracing
 
-    async def __call__(self, call: WriteCall[T], /) -> Answer[T]:
+    async def write(self, call: WriteCall[T], /) -> Answer[T]:
         plural = call.kind.__api__.plural
         resource = f"{plural}/{call.subresource}" if call.subresource else plural
         with self._tracing.write(call.method, resource, call.path):
@@ -79,7 +78,7 @@ class ReportUndeclared:
         self._writer = writer
         self._undeclared = undeclared
 
-    def __call__(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
+    def write(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
         self._undeclared.look(call.kind, call.subresource)
         return self._writer(call)
 
@@ -92,7 +91,7 @@ class CountDeletes:
         self._fuse = fuse
         self._client = client
 
-    def __call__(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
+    def write(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
         deletes = call.verb == "delete" or call.verb == "deletecollection" or call.is_eviction
         return self._delete(call) if deletes and not call.dry_run else self._writer(call)
 
@@ -131,7 +130,7 @@ class DetectHotLoops:
         self._rest = rest
         self._cache = cache
 
-    async def __call__(self, call: WriteCall[T], /) -> Answer[T]:
+    async def write(self, call: WriteCall[T], /) -> Answer[T]:
         if call.dry_run:
             return await self._writer(call)
         if call.verb not in _CHANGES:
@@ -141,7 +140,7 @@ class DetectHotLoops:
         frequent = self._loops.frequent(call.path)
         before = await self._before(call, frequent) if frequent is not None else None
         answer = await self._writer(call)
-        obj, attempt = answer.object, CURRENT.get()
+        obj, attempt = answer.decode(), CURRENT.get()
         self._loops.written(obj)
         self._loops.wrote(call.path, obj, attempt)
         if before is not None:
@@ -157,7 +156,7 @@ class DetectHotLoops:
                 key = ObjectKey(deletion.metadata.namespace or None, deletion.metadata.name)
                 self._loops.deleted(call.kind, key, deletion.uid)
         elif call.answers_object:
-            self._loops.written(answer.object)
+            self._loops.written(answer.decode())
 
     async def _before(self, call: WriteCall[T], frequent: FrequentObject) -> JSONObject | None:
         """Return the document at the path before the write; None if it is unknown."""

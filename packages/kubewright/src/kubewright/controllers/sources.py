@@ -18,9 +18,9 @@ from typing import Any, Protocol, TypeAlias
 
 from kubewright._runtime.clock import Clock, Timer
 from kubewright._runtime.log import get_logger
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.controllers._queue import LOW_PRIORITY
-from kubewright.controllers._types import Request
+from kubewright.controllers._reconcile import Request
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
 

@@ -16,11 +16,9 @@ from typing import NoReturn, cast
 
 from kubewright._runtime.log import get_logger
 from kubewright.http import wire
-from kubewright.http.deadline import Deadline
-from kubewright.http.message import Handler, Request, Response, Tunnel
+from kubewright.http.connection import Deadline, close_once, peer_of, trim_buffer
+from kubewright.http.message import Handler, Pipe, PipeBroken, Request, Response, Tunnel
 from kubewright.http.request_parser import Limits, Refused, RequestParser
-from kubewright.http.stream import Pipe, PipeBroken
-from kubewright.http.tls import close_once, peer_of, trim_buffer
 
 _log = get_logger("kubewright.http")
 

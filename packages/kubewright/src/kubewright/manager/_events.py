@@ -26,9 +26,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from kubewright._runtime.log import get_logger
 from kubewright.apis.events.v1 import Event, EventSeries
 from kubewright.client._client import Client
-from kubewright.client._endpoint import reference_to
 from kubewright.client._patch import MergePatch
-from kubewright.controllers._types import EventRecord, EventRecorder
+from kubewright.client._rest import reference_to
+from kubewright.controllers._reconcile import EventRecord, EventRecorder
 from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, KubewrightError, NotFound
 from kubewright.models._meta import MicroTime, ObjectMeta

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 
 from kubewright.cache._informer import Informer
-from kubewright.controllers._outcome import Failure
+from kubewright.controllers._reconcile import Failure
 from kubewright.manager._metrics import ControllerMetrics, Histogram, Metrics, WebhookMetrics
 
 _Values: TypeAlias = dict[str, tuple[str, Callable[[ControllerMetrics], float]]]

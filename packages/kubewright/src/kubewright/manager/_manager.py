@@ -30,7 +30,7 @@ from kubewright._runtime.clock import Clock, SystemClock
 from kubewright._runtime.service import in_background
 from kubewright.cache._cache import Scope
 from kubewright.cache._client import CachedClient
-from kubewright.cache._selection import Namespaces
+from kubewright.cache._store import Namespaces
 from kubewright.client._config import Config
 from kubewright.client._transport import Transport
 from kubewright.controllers._context import resource_of

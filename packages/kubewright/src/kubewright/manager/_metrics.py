@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from kubewright.cache._entry import EventType
-from kubewright.controllers._outcome import ControllerObserver, Failure, Outcome
 from kubewright.controllers._queue import WorkQueue
+from kubewright.controllers._reconcile import ControllerObserver, Failure, Outcome
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Scope
-from kubewright.cache._selection import Namespaces
+from kubewright.cache._store import Namespaces
 from kubewright.client._config import Config
 from kubewright.client._transport import Transport
 from kubewright.controllers._controller import Controller

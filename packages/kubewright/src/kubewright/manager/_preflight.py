@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kubewright.cache._selection import Namespaces, each_of
+from kubewright.cache._store import Namespaces, each_of
 from kubewright.client._client import Client
 from kubewright.machinery.errors import APIError, ConfigError, ConnectionFailed, DecodeError, Forbidden, NotFound
 from kubewright.models import Object

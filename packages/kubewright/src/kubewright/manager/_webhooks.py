@@ -21,7 +21,6 @@ from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
-from kubewright.http.tls import server_context as pem_context
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager._certificates import Certificate, server_context
 from kubewright.manager._metrics import Metrics
@@ -32,7 +31,7 @@ from kubewright.webhooks._conversion import Conversion
 from kubewright.webhooks._declaration import AdmissionWebhook
 from kubewright.webhooks._local import LocalWebhooks
 from kubewright.webhooks._provider import ServerCertificate
-from kubewright.webhooks._serving import Surroundings, WebhookHandler
+from kubewright.webhooks._serving import WebhookHandler, WebhookRuntime
 
 if TYPE_CHECKING:
     from kubewright.webhooks._local_registration import LocalRegistration
@@ -51,7 +50,7 @@ class WebhookServer:
         self._options = options
         self._metrics = metrics
         self._local = local
-        self._surroundings = Surroundings()
+        self._runtime = WebhookRuntime()
         self._certificate: ServerCertificate | None = None
         self._registration: LocalRegistration | None = None
         self._registered = AsyncExitStack()
@@ -93,9 +92,9 @@ class WebhookServer:
         def client_of(webhook: AdmissionWebhook, report: Callable[[str], None]) -> CachedClient:
             return webhook_client(client, cache, webhook.rbac_rules(), report)
 
-        self._surroundings.client_of = client_of
-        self._surroundings.resource = resource
-        self._surroundings.open.set()
+        self._runtime.client_of = client_of
+        self._runtime.resource = resource
+        self._runtime.open.set()
         try:
             if self._registration is not None:
                 await self._registered.enter_async_context(self._registration.reviewing())
@@ -134,7 +133,7 @@ class WebhookServer:
 
             tracing = WebhookTracing(options.tracer_provider)
         webhooks = self._registration.webhooks if self._registration is not None else options.webhooks
-        handler = WebhookHandler(webhooks, self._surroundings, observer=self._metrics.webhook, tracing=tracing)
+        handler = WebhookHandler(webhooks, self._runtime, observer=self._metrics.webhook, tracing=tracing)
         self._server = Server(
             handler.handle,
             host=self._local.bind_host if self._local is not None else os.environ.get(BIND_HOST, ""),
@@ -153,4 +152,5 @@ class WebhookServer:
         await self._registered.aclose()
         self.port = 0
         if self._server is not None:
-            await self._server.close(self._options.graceful_timeout)
+            started = self._runtime.open.is_set()  # otherwise reviews wait for what will not happen
+            await self._server.close(self._options.graceful_timeout if started else 0.0)

@@ -248,7 +248,13 @@ def set_condition(
     equal condition again changes nothing, so there is nothing to write.
     """
     held = next((each for each in conditions if each.type == type), None)
-    moment = held.last_transition_time if held and held.status == status else truncate(now or datetime.now(UTC))
+    if held is not None and held.status == status:
+        same = (reason, message, observed_generation)
+        if (held.reason, held.message, held.observed_generation) == same:
+            return False
+        moment = held.last_transition_time
+    else:
+        moment = truncate(now or datetime.now(UTC))
     wanted = Condition(
         type=type,
         status=status,
@@ -257,8 +263,6 @@ def set_condition(
         observed_generation=observed_generation,
         last_transition_time=moment,
     )
-    if held == wanted:
-        return False
     if held is None:
         conditions.append(wanted)
     else:

@@ -36,11 +36,12 @@ def owner_reference(owner: Object, *, controller: bool = True) -> OwnerReference
     `owner` must have been read from the server, because the reference contains its uid. A controlling reference blocks
     the deletion of `owner` in the foreground, as controller-runtime's SetControllerReference does.
     """
+    api, meta = owner.__api__, owner.metadata
     return OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
+        api_version=api.api_version,
+        kind=api.kind,
+        name=meta.name,
+        uid=meta.uid,
         controller=controller or None,
         block_owner_deletion=controller or None,
     )

@@ -11,11 +11,10 @@ contains itself is never freed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform, overload
+from typing import Any, ClassVar, TypeVar, dataclass_transform, overload
 
 import msgspec
 
-from kubewright.machinery._suggestions import did_you_mean
 from kubewright.models._apiresource import APIResource
 
 T = TypeVar("T")
@@ -44,19 +43,6 @@ class StructType(msgspec.StructMeta):
         if api is not None:
             options.update(tag_field="kind", tag=api.kind)
         return super().__new__(mcls, name, bases, namespace, kw_only=True, **options)
-
-    if not TYPE_CHECKING:  # type checkers derive the signature from the fields
-
-        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            """Create a struct. A TypeError for an unknown field names the one that was probably meant."""
-            try:
-                return super().__call__(*args, **kwargs)
-            except TypeError as error:
-                unknown = [name for name in kwargs if name not in cls.__struct_fields__]
-                if not unknown:
-                    raise
-                hint = did_you_mean(unknown[0], cls.__struct_fields__)
-                raise TypeError(f"{cls.__name__} has no field {unknown[0]!r}{hint}") from error
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))

@@ -16,10 +16,9 @@ from kubewright.apis.authentication.v1 import TokenRequest, TokenRequestSpec
 from kubewright.apis.core.v1 import Namespace, ServiceAccount
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, RoleRef, Subject
 from kubewright.client._client import Client
-from kubewright.client._config import Config
+from kubewright.client._config import Config, write_kubeconfig
 from kubewright.client._crds import until_established
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.client._kubeconfig import write
 from kubewright.machinery.errors import NotFound
 from kubewright.manager._preflight import described, missing_permissions
 from kubewright.models import CustomResource, codec
@@ -77,7 +76,7 @@ class Cluster:
     def kubeconfig(self, config: Config | None = None) -> Path:
         """Write a kubeconfig file for `config`, by default the admin's, and return its path."""
         path = self._folder / f"{secrets.token_hex(4)}.kubeconfig"
-        write(config or self.config, path)
+        write_kubeconfig(config or self.config, path)
         return path
 
     async def install(self, *what: type[CustomResource] | ModuleType) -> None:

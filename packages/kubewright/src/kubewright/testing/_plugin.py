@@ -116,10 +116,10 @@ async def namespace(cluster: Cluster) -> AsyncIterator[str]:
 @pytest.fixture(scope="session")
 def kubewright_kubeconfig(kubewright_config: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The path of an administrator's kubeconfig file, for clients other than Kubewright's. Sets nothing global."""
-    from kubewright.client._kubeconfig import write
+    from kubewright.client._config import write_kubeconfig
 
     path = tmp_path_factory.mktemp("kubewright") / "kubeconfig"
-    write(kubewright_config, path)
+    write_kubeconfig(kubewright_config, path)
     return path
 
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from kubewright.cache._cache import Cache
-from kubewright.cache._client import CachedClient
-from kubewright.cache._selection import EVERYWHERE
-from kubewright.cache._writers import RecordOwnWrites
+from kubewright.cache._client import CachedClient, RecordOwnWrites
+from kubewright.cache._store import EVERYWHERE
 from kubewright.client._client import Client
 from kubewright.client._lists import Fields, Labels, ObjectList
 from kubewright.client._write import RESTWriter
@@ -75,5 +74,6 @@ def webhook_client(
     client: Client, cache: Cache, rules: Sequence[PolicyRule], report: Callable[[str], None]
 ) -> WebhookClient:
     """Return the client of one webhook. `report` is called once for each resource that it writes without a rule."""
-    writer = ReportUndeclared(RecordOwnWrites(RESTWriter(client.rest), cache), Undeclared(rules, report))
-    return WebhookClient(client, cache, writer=writer)
+    recorded = RecordOwnWrites(RESTWriter(client.rest).write, cache)
+    writer = ReportUndeclared(recorded.write, Undeclared(rules, report))
+    return WebhookClient(client, cache, writer=writer.write)

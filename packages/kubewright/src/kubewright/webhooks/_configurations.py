@@ -54,6 +54,7 @@ _STARTUP: Final = {
 """What an operator, its certificate and its Service need to start, by group."""
 
 WebhookConfiguration: TypeAlias = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
+"""The webhooks of one type, as an API server keeps them."""
 
 
 @dataclass(frozen=True, slots=True)

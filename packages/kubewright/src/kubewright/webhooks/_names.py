@@ -12,7 +12,7 @@ CONVERT_PATH: Final = "/convert"
 """Where all conversions are served."""
 
 SERVICE: Final = "webhook-service"
-CERTIFICATE_SECRET: Final = "webhook-server-cert"  # noqa: S105 - the name of a Secret
+CERTIFICATE_SECRET: Final = "webhook-server-cert"
 MUTATING_CONFIGURATION: Final = "mutating-webhook-configuration"
 VALIDATING_CONFIGURATION: Final = "validating-webhook-configuration"
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from kubewright._runtime.clock import monotonic
 from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.cache._client import CachedClient
-from kubewright.controllers._outcome import traceback_of, unwrapped
+from kubewright.controllers._reconcile import traceback_of, unwrapped
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import (
     APIError,
@@ -89,7 +89,7 @@ class Endpoint(Protocol):
         ...
 
 
-class Surroundings:
+class WebhookRuntime:
     """What the functions of webhooks use. Empty until the manager has it."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class WebhookHandler:
     def __init__(
         self,
         webhooks: Sequence[Webhook],
-        surroundings: Surroundings,
+        runtime: WebhookRuntime,
         *,
         observer: Callable[[str], WebhookObserver],
         tracing: WebhookTracing | None = None,
@@ -117,7 +117,7 @@ class WebhookHandler:
         for each in webhooks:
             if isinstance(each, AdmissionWebhook):
                 observed = observer(each.path)
-                self._endpoints[each.path] = (_Admission(each, surroundings, observed, tracing), observed)
+                self._endpoints[each.path] = (_Admission(each, runtime, observed, tracing), observed)
         conversions: list[Conversion[Any]] = [each for each in webhooks if isinstance(each, Conversion)]
         if conversions:
             observed = observer(CONVERT_PATH)
@@ -184,13 +184,13 @@ class _Admission:
     def __init__(
         self,
         webhook: AdmissionWebhook,
-        surroundings: Surroundings,
+        runtime: WebhookRuntime,
         observer: WebhookObserver,
         tracing: WebhookTracing | None,
     ) -> None:
         self.timeout = float(webhook.registration.timeout_seconds)
         self._webhook = webhook
-        self._surroundings = surroundings
+        self._runtime = runtime
         self._observer = observer
         self._tracing = tracing
         self._log = get_logger(f"kubewright.webhook.{webhook.name.partition('.')[0]}").bind(webhook=webhook.name)
@@ -210,13 +210,13 @@ class _Admission:
         timeout = asyncio.timeout(seconds)
         try:
             async with timeout:
-                if not self._surroundings.open.is_set():
-                    await self._surroundings.open.wait()
+                if not self._runtime.open.is_set():
+                    await self._runtime.open.wait()
                 return await self._call(asked)
         except TimeoutError:
             if not timeout.expired():
                 raise
-        why = "did not answer" if self._surroundings.open.is_set() else "was still starting"
+        why = "did not answer" if self._runtime.open.is_set() else "was still starting"
         self._log_of(asked).warning("Admission review timed out", seconds=seconds)
         return denial(ServerTimeout(f"the webhook {self._webhook.name} {why} within {seconds:g} s").status)
 
@@ -224,7 +224,7 @@ class _Admission:
         warnings: list[str] = []
         try:
             ctx = context_of(
-                self._webhook, asked, client=self._own_client(), logger=self._log, resource=self._surroundings.resource
+                self._webhook, asked, client=self._own_client(), logger=self._log, resource=self._runtime.resource
             )
             warnings = ctx.warnings
             return await answer(self._webhook, ctx)
@@ -242,7 +242,7 @@ class _Admission:
         return AdmissionResponse(allowed=False, status=status, warnings=warnings)
 
     def _own_client(self) -> CachedClient | None:
-        make = self._surroundings.client_of
+        make = self._runtime.client_of
         if self._client is None and make is not None:
             self._client = make(self._webhook, self._report_undeclared)
         return self._client

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from kubewright._runtime.clock import Clock
 from kubewright.apis.batch.v1 import CronJob, CronJobStatus, Job
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
-from kubewright.client._endpoint import reference_to
+from kubewright.client._rest import reference_to
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery import cron, time
 from kubewright.machinery.errors import AlreadyExists

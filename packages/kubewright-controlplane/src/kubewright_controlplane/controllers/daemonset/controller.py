@@ -8,7 +8,7 @@ from datetime import timedelta
 from kubewright._runtime.clock import Clock
 from kubewright.apis.apps.v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from kubewright.apis.core.v1 import Node, Pod
-from kubewright.cache._lister import Lister
+from kubewright.cache._store import Lister
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
 from kubewright_controlplane.common import pods

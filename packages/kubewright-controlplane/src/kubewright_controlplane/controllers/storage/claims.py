@@ -13,9 +13,9 @@ import msgspec
 
 from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim
 from kubewright.apis.storage.v1 import StorageClass
-from kubewright.cache._lister import Lister
-from kubewright.client._endpoint import reference_to
+from kubewright.cache._store import Lister
 from kubewright.client._patch import MergePatch
+from kubewright.client._rest import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import NotFound
 from kubewright_controlplane.common.volumes import BIND_COMPLETED, SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER

@@ -23,8 +23,8 @@ from kubewright.apis.core.v1 import (
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client._client import Client
-from kubewright.client._endpoint import reference_to
 from kubewright.client._patch import MergePatch
+from kubewright.client._rest import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.quantity import Quantity

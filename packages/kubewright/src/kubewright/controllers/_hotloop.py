@@ -1,4 +1,4 @@
-"""Finds reconciles that change the same field again and again, and names the field.
+"""Finds reconciles that change the same field or object again and again, and names it.
 
 Two patterns are distinguished from normal work:
 
@@ -11,7 +11,7 @@ writes if the values are new each time (a time, a counter).
 
 Not reported: a status that follows other objects (its values change, and events of other objects trigger the
 reconciles), work in steps that create, delete or first write an object, and a value that is renewed at intervals.
-`kubewright.controllers._hotloop.existence` finds objects that one client deletes and another creates again.
+`Existence` finds objects that one client deletes and another creates again.
 Not found: a loop among more than `_RECENT` objects at a time.
 
 The cost is a counter for each write. Versions are compared only for objects with `_SUSPICIOUS` recent writes. Of those
@@ -21,20 +21,18 @@ without a sign of a loop, only a few are compared in every `_RESPITE`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from kubewright._runtime.clock import Clock
 from kubewright.cache._entry import ObjectKey
-from kubewright.controllers._hotloop.difference import Path, difference, managers_of, shown
-from kubewright.controllers._hotloop.existence import Existence
-from kubewright.controllers._types import MAX_CAUSES, Attempt
-from kubewright.machinery.json import JSONObject
+from kubewright.controllers._reconcile import MAX_CAUSES, Attempt
+from kubewright.machinery.json import JSONObject, equal, is_array, is_object
 from kubewright.models import Object, codec
 
 FIGHTS: Final = 4
@@ -259,3 +257,155 @@ class HotLoops:
 def _value_text(value: Any) -> str:
     text = msgspec.json.encode(value).decode()
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+Path: TypeAlias = tuple[str | int, ...]
+"""Keys and list indexes from the root of a document to a field."""
+
+_OF_THE_SERVER: Final = frozenset({"managedFields", "resourceVersion", "generation"})
+"""Fields of metadata that change with every write."""
+
+_ABSENT: Final = None
+
+
+def difference(before: JSONObject, after: JSONObject) -> dict[Path, tuple[Any, Any]]:
+    """Return each changed field with its value in `before` and in `after`; None for an absent field.
+
+    Fields that change with every write are ignored. Lists of different lengths differ as a whole.
+    """
+    return {path: values for path, *values in _differences((), before, after)}  # type: ignore[misc]
+
+
+def _differences(path: Path, before: Any, after: Any) -> Iterator[tuple[Path, Any, Any]]:
+    if is_object(before) and is_object(after):
+        skipped = _OF_THE_SERVER if path == ("metadata",) else ()
+        for key in {**before, **after}:
+            if key not in skipped:
+                yield from _differences((*path, key), before.get(key, _ABSENT), after.get(key, _ABSENT))
+    elif is_array(before) and is_array(after) and len(before) == len(after):
+        for place, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from _differences((*path, place), old, new)
+    elif not equal(before, after):
+        yield path, before, after
+
+
+def shown(path: Path) -> str:
+    """Return a path as text: `spec.template.spec.containers[0].image`."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}"
+    return text.removeprefix(".")
+
+
+def managers_of(document: JSONObject, path: Path) -> list[str]:
+    """Return the field managers that own the field at `path`, by the document's managedFields.
+
+    Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+    """
+    entries: list[JSONObject] = document.get("metadata", {}).get("managedFields") or []
+    found = [entry.get("manager", "") for entry in entries if _owns(entry.get("fieldsV1") or {}, document, path)]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def _owns(owned: JSONObject, live: Any, path: Path) -> bool:
+    for step in path:
+        if isinstance(step, int):
+            live = live[step] if is_array(live) and step < len(live) else None
+            below = next((fields for name, fields in owned.items() if _names(name, live)), None)
+        else:
+            live = live.get(step) if is_object(live) else None
+            below = owned.get(f"f:{step}")
+        if below is None:
+            return False
+        if not below:  # a field that is owned as a whole, including its content
+            return True
+        owned = cast("JSONObject", below)
+    return True
+
+
+def _names(name: str, item: object) -> bool:
+    """Return whether the key of a FieldsV1 tree names this item of a list."""
+    if name.startswith("k:"):
+        keys: JSONObject = msgspec.json.decode(name[2:])
+        return is_object(item) and all(item.get(key) == value for key, value in keys.items())
+    return name.startswith("v:") and equal(msgspec.json.decode(name[2:]), item)
+
+
+ROUNDS: Final = 5
+BRIEF: Final = 10.0
+_REMEMBERED: Final = 1024
+"""The number of tracked names. As many older names are tracked, too."""
+
+
+_Name: TypeAlias = tuple[type[Object], str, str]
+"""Kind, namespace (empty for cluster-scoped kinds) and name."""
+
+
+class _Action(NamedTuple):
+    """The last action of this controller on an object of a name."""
+
+    uid: str
+    at: float
+    made: bool = False
+    deleted: bool = False
+    owners: tuple[str, ...] = ()
+    """The uids of the owners. Actions for another owner are not counted."""
+    round: int = 0
+    """How often in a row the same action was done to earlier objects of that name."""
+
+    def repeats(self, last: _Action) -> bool:
+        """Return whether `last` is the same action, shortly before."""
+        same = (self.made, self.deleted, self.owners) == (last.made, last.deleted, last.owners)
+        return same and self.at - last.at <= BRIEF
+
+
+class Existence:
+    """The objects that one controller has recently created or deleted, to find fights over their existence.
+
+    A fight is found by the uids of objects with the same name: this controller creates an object that another client
+    deletes, or deletes an object that another client creates, `ROUNDS` times in a row, each within `BRIEF` seconds of
+    the previous time.
+
+    Not reported: an object that this controller both creates and deletes (a Job for each run), an object that is
+    deleted and created together with its owner, and an object that a user deletes now and then.
+    Not found: fights over objects with generated names, which differ each time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._actions: dict[_Name, _Action] = {}
+        self._older: dict[_Name, _Action] = {}
+
+    def written(self, obj: Object) -> bool:
+        """Note that the controller wrote `obj`. Returns whether this is a fight."""
+        meta = obj.metadata
+        if len(meta.managed_fields) != 1:
+            return False  # another client wrote it earlier
+        name = (type(obj), meta.namespace, meta.name)
+        last = self._last(name)
+        if last is not None and last.uid == meta.uid:
+            return False
+        owners = tuple(each.uid for each in meta.owner_references)
+        return self._begin(name, last, _Action(meta.uid, self._clock.monotonic(), made=True, owners=owners))
+
+    def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> bool:
+        """Note that the controller deleted an object. Returns whether this is a fight."""
+        name = (kind, key.namespace or "", key.name)
+        last = self._last(name)
+        if last is not None and last.uid == uid:
+            self._actions[name] = last._replace(deleted=True)
+            return False
+        return self._begin(name, last, _Action(uid, self._clock.monotonic(), deleted=True))
+
+    def _last(self, name: _Name) -> _Action | None:
+        return self._actions.get(name) or self._older.get(name)
+
+    def _begin(self, name: _Name, last: _Action | None, action: _Action) -> bool:
+        """Note that another object of a name exists."""
+        if last is not None and action.repeats(last):
+            action = action._replace(round=last.round + 1)
+        found = action.round >= ROUNDS
+        if len(self._actions) >= _REMEMBERED:
+            self._older, self._actions = self._actions, {}
+        self._actions[name] = action._replace(round=0) if found else action
+        return found

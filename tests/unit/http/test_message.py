@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kubewright.http.stream import Pipe, PipeBroken
+from kubewright.http.message import Pipe, PipeBroken
 
 
 async def test_a_late_reader_gets_one_chunk() -> None:

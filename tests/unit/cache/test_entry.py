@@ -6,7 +6,7 @@ import pytest
 from tests.unit.scripted import Server, Widget, added, bookmark, modified, settle, widget
 
 from kubewright.cache import Informer, ObjectKey
-from kubewright.cache._packing import Packed, Packer
+from kubewright.cache._entry import Packed, Packer
 from kubewright.client import Client
 from kubewright.machinery.json import JSONObject
 
