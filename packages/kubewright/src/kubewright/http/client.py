@@ -35,6 +35,8 @@ _UNREAD = 256 << 10
 """Bytes of a stream that are buffered for its reader; with more, reading stops, so that the server waits."""
 _COALESCED = 64 << 10
 """A body up to this size is appended to its head, which is cheaper than a second write."""
+_HEAD = 1 << 20
+"""Bytes that an answer with a limited body may have in addition: its head, and the framing of its chunks."""
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -63,7 +65,7 @@ class _Inflater(Protocol):
     @property
     def eof(self) -> bool: ...
 
-    def decompress(self, data: bytes, /) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = 0, /) -> bytes: ...
 
 
 class ClientConnection(asyncio.Protocol):
@@ -74,6 +76,7 @@ class ClientConnection(asyncio.Protocol):
         where: str,
         on_free: Callable[[ClientConnection], None],
         on_lost: Callable[[ClientConnection], None],
+        max_body: int | None = None,
     ) -> None:
         self.reused = False
         """Whether the connection has answered an earlier request, so that the server may be closing it as idle."""
@@ -82,6 +85,7 @@ class ClientConnection(asyncio.Protocol):
         self._where = where
         self._on_free = on_free
         self._on_lost = on_lost
+        self._max_body = max_body
         self._pending: PendingRequest | None = None
         self._waiter: asyncio.Future[Response] | None = None
         self._pipe: Pipe | None = None
@@ -92,6 +96,10 @@ class ClientConnection(asyncio.Protocol):
         self._keep = False
         self._ends_with_connection = False
         self._pieces: list[bytes] = []
+        self._room: int | None = None
+        """How many more bytes the body of a whole response may have; None without a limit."""
+        self._allowance: int | None = None
+        """How many more bytes of a limited answer may arrive."""
         self._inflater: _Inflater | None = None
 
     # Called by the event loop.
@@ -106,6 +114,11 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.answered = True
+        if self._allowance is not None:
+            self._allowance -= len(data)
+            if self._allowance < 0:
+                self._fail(ConnectionFailed(f"{self._where} sent too long an answer to {self._pending}"))
+                return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -155,6 +168,7 @@ class ClientConnection(asyncio.Protocol):
         self._pending = pending
         self.answered = False
         self._deadline.set_at(pending.until)
+        self._allowance = None if self._max_body is None or pending.stream else self._max_body + _HEAD
         waiter = self._waiter = self._loop.create_future()
         body = pending.request.body
         if len(body) <= _COALESCED:
@@ -195,6 +209,7 @@ class ClientConnection(asyncio.Protocol):
         headers = self._headers
         self._keep = self._parser.should_keep_alive()
         self._inflater = zlib.decompressobj(_GZIP) if headers.get("content-encoding") == "gzip" else None
+        self._room = None if pending.stream else self._max_body
         if pending.request.method == "HEAD":
             # The parser would wait for the body that the headers announce, so the connection is not reused.
             self._keep = False
@@ -208,7 +223,11 @@ class ClientConnection(asyncio.Protocol):
         if self._pending is None:
             return  # the answer to HEAD must not have a body
         if self._inflater is not None:
-            body = self._inflater.decompress(body)
+            body = self._inflated(self._inflater, body)
+        if self._room is not None:
+            self._room -= len(body)
+            if self._room < 0:
+                raise ConnectionFailed(f"its body has more than {self._max_body} bytes")
         pipe = self._pipe
         if pipe is None:
             self._pieces.append(body)
@@ -218,6 +237,10 @@ class ClientConnection(asyncio.Protocol):
                 self._paused = True
                 self._deadline.set(None)
                 self._transport.pause_reading()
+
+    def _inflated(self, inflater: _Inflater, data: bytes) -> bytes:
+        """Decompress, but no more than fits into the limit of the body and one byte."""
+        return inflater.decompress(data) if self._room is None else inflater.decompress(data, self._room + 1)
 
     def on_message_complete(self) -> None:
         if self._status >= 200 and self._pending is not None:

@@ -1,7 +1,7 @@
 """The part of admission that is configured by objects, in order, and its second round.
 
 After the built-in plugins come the mutating policies and webhooks, and after validation the validating ones. If one of
-them changes the object, all of the mutating admission runs once more, with the built-in plugins: so an earlier one sees
+them changes the object, all of the mutating admission runs again, with the built-in plugins: so an earlier one sees
 what a later one changed.
 
 Follows k8s.io/apiserver pkg/admission/reinvocation.go.

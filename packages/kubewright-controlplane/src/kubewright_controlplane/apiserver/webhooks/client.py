@@ -44,7 +44,7 @@ _HEADERS: Final = {
 
 
 class CallFailed(Exception):
-    """A webhook could not be called, or its answer is no success."""
+    """A webhook could not be called, or did not answer with a success."""
 
 
 class InvalidClientConfig(CallFailed):

@@ -42,7 +42,7 @@ from kubewright_controlplane.schema.structural.schema import Schema
 NOTHING: Final = FieldSet()
 
 InVersion: TypeAlias = Callable[[JSONObject, str], "tuple[JSONObject, Schema] | None"]
-"""Returns an object in another version, and the schema of that version; None if the version does not exist any more."""
+"""Returns an object in another version, and the schema of that version; None if the version no longer exists."""
 
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
@@ -255,7 +255,7 @@ class _OtherVersions:
         return found[0] if found is not None else NOTHING
 
     def lost(self, version: str) -> FieldSet | None:
-        """Return the changed and the removed fields; None if the version does not exist any more."""
+        """Return the changed and the removed fields; None if the version no longer exists."""
         found = self._compared(version)
         return found[0] | found[1] if found is not None else None
 
