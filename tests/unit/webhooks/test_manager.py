@@ -133,7 +133,7 @@ async def test_a_renewed_certificate_is_used_for_new_connections(api: API) -> No
 
 
 async def test_without_a_certificate_the_start_fails(api: API) -> None:
-    with pytest.raises(ConfigError, match="the webhooks have no certificate: mount one and name its folder with --web"):
+    with pytest.raises(ConfigError, match="the webhooks have no certificate: give the Manager webhook_certificate=Man"):
         await api.manager(allow, webhook_certificate=None).run()
 
 

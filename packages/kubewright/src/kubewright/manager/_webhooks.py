@@ -18,7 +18,6 @@ from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Cache
 from kubewright.cache._client import CachedClient
 from kubewright.client._client import Client
-from kubewright.client._config import Config
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError

@@ -153,6 +153,7 @@ def _issued(found: Certificates, hosts: Sequence[str], now: datetime) -> Certifi
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID
 
     ca, ca_key = _certificates(found.bundle)[0], _private(found.ca_key)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -161,7 +162,7 @@ def _issued(found: Certificates, hosts: Sequence[str], now: datetime) -> Certifi
         _builder(_name(hosts[0][:64]), ca.subject, key.public_key(), now, end)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([_general_name(each) for each in hosts]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
     )

@@ -11,9 +11,15 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from kubewright.apis.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from kubewright.apis.admissionregistration.v1 import (
+    MutatingWebhook,
+    MutatingWebhookConfiguration,
+    ValidatingWebhook,
+    ValidatingWebhookConfiguration,
+    WebhookClientConfig,
+)
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.cache._entry import Event
 from kubewright.cache._informer import Informer
@@ -23,8 +29,21 @@ from kubewright.machinery.errors import Conflict, Invalid, NotFound
 from kubewright.models import Object
 from kubewright.webhooks._deployment import WebhookObjects
 
+# Both groups have a class WebhookClientConfig.
+from kubewright.apis.apiextensions import v1 as apiextensions  # isort: skip
+
 Injected: TypeAlias = MutatingWebhookConfiguration | ValidatingWebhookConfiguration | CustomResourceDefinition
 T = TypeVar("T", bound=Object)
+
+
+class _Entry(NamedTuple):
+    """One `clientConfig` of this manager."""
+
+    path: str
+    client: WebhookClientConfig | apiextensions.WebhookClientConfig
+    name: str = ""
+    """The name of the webhook; empty for a conversion."""
+
 
 _CERT_MANAGER: Final = "cert-manager.io/inject-"
 _ATTEMPTS: Final = 5
@@ -74,7 +93,7 @@ class Injection:
                     f"{described}: spec.conversion does not call Service {self._namespace}/{self._objects.service}; "
                     f"apply the manifests of the operator"
                 )
-            operations = [each for entry in self._entries(obj) for each in _operations(*entry, bundle)]
+            operations = [each for entry in self._entries(obj) for each in _operations(entry, bundle)]
             if not operations:
                 return ""
             try:
@@ -86,21 +105,19 @@ class Injection:
                     raise
         return f"{described} changes all the time"
 
-    def _entries(self, obj: Injected) -> Iterator[tuple[str, Any, dict[str, str]]]:
-        """Yield, for each entry of this manager, the path and the value of its `clientConfig`, and what identifies the
-        entry, by path.
-        """
+    def _entries(self, obj: Injected) -> Iterator[_Entry]:
         if isinstance(obj, CustomResourceDefinition):
             webhook = obj.spec.conversion.webhook if obj.spec.conversion is not None else None
             if webhook is not None and webhook.client_config is not None and self._is_own(webhook.client_config):
-                yield "/spec/conversion/webhook/clientConfig", webhook.client_config, {}
+                yield _Entry("/spec/conversion/webhook", webhook.client_config)
             return
         own = {*self._objects.mutating, *self._objects.validating}
-        for index, each in enumerate(obj.webhooks):
+        webhooks: Sequence[MutatingWebhook | ValidatingWebhook] = obj.webhooks
+        for index, each in enumerate(webhooks):
             if each.name in own and self._is_own(each.client_config):
-                yield f"/webhooks/{index}/clientConfig", each.client_config, {f"/webhooks/{index}/name": each.name}
+                yield _Entry(f"/webhooks/{index}", each.client_config, each.name)
 
-    def _is_own(self, client: Any) -> bool:
+    def _is_own(self, client: WebhookClientConfig | apiextensions.WebhookClientConfig) -> bool:
         service = client.service
         return service is not None and service.name == self._objects.service and service.namespace == self._namespace
 
@@ -124,25 +141,26 @@ async def watching(
         await informer.stop()
 
 
-def _operations(path: str, client: Any, identity: dict[str, str], bundle: bytes) -> Sequence[dict[str, Any]]:
-    if client.ca_bundle == bundle:
-        return ()
-    expected = {
-        **identity,
-        f"{path}/service/name": client.service.name,
-        f"{path}/service/namespace": client.service.namespace,
-    }
+def _operations(entry: _Entry, bundle: bytes) -> list[dict[str, Any]]:
+    """Return the operations that write the bundle, if it is not there; they fail if the entry is another one by then."""
+    client, service = entry.client, entry.client.service
+    if client.ca_bundle == bundle or service is None:
+        return []
+    path = f"{entry.path}/clientConfig"
+    expected = {f"{path}/service/name": service.name, f"{path}/service/namespace": service.namespace}
+    if entry.name:
+        expected[f"{entry.path}/name"] = entry.name
     return [
         *({"op": "test", "path": key, "value": value} for key, value in expected.items()),
         {"op": "add", "path": f"{path}/caBundle", "value": base64.b64encode(bundle).decode()},
     ]
 
 
-def _is_everywhere(bundle: bytes, entries: Iterator[tuple[str, Any, dict[str, str]]]) -> bool:
+def _is_everywhere(bundle: bytes, entries: Iterator[_Entry]) -> bool:
     """Return whether all entries trust the newest CA of the bundle."""
     end = b"-----END CERTIFICATE-----"
     newest = bundle.partition(end)[0] + end
-    return all(newest in (client.ca_bundle or b"") for _, client, _ in entries)
+    return all(newest in (each.client.ca_bundle or b"") for each in entries)
 
 
 def _filled_by_cert_manager(described: str) -> str:

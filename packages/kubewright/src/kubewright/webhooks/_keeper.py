@@ -90,8 +90,8 @@ class CertificateKeeper:
                     return await self._store(secret, Certificates.made(self._hosts, self._client.clock.now()))
         except Forbidden as error:
             raise ConfigError(
-                f"Secret {self._described} cannot be used: {error}; apply the role of Manager.webhook_certificate_rules "
-                f"in namespace {self._namespace} (kubewright generate writes it)"
+                f"Secret {self._described} cannot be used: {error}; apply the role that "
+                f"Manager.webhook_certificate_rules describes, in namespace {self._namespace}"
             ) from error
 
     async def _stored(self) -> Secret | None:
@@ -103,8 +103,9 @@ class CertificateKeeper:
         if service != self._objects.service:
             owner = f"is for Service {service}" if service else "was not made by a manager"
             raise ConfigError(
-                f"Secret {self._described} {owner}, and is left as it is; to use its certificate, mount it and name the "
-                f"folder with --webhook-cert-path; otherwise delete it, or choose another ManagedCertificate(prefix=...)"
+                f"Secret {self._described} {owner}, and is left as it is; to use its certificate, mount it and name "
+                f"the folder with --webhook-cert-path; otherwise delete it, or choose another "
+                f"ManagedCertificate(prefix=...)"
             )
         try:
             return Certificates.read(secret.data)

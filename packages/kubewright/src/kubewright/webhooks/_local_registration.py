@@ -149,7 +149,7 @@ class LocalRegistration:
     # ---- configurations
 
     def _configurations(self) -> list[WebhookConfiguration]:
-        """Return the configurations; for conversions alone one with the probe only, which shows that they are called."""
+        """Return the configurations. Conversions alone have one with the probe only."""
         found = webhook_configurations(
             self._declared, address=self._url, ca_bundle=self._ca_bundle, prefix=self._prefix
         )
