@@ -83,8 +83,6 @@ async def doors(cluster: Cluster) -> AsyncIterator[Cluster]:
     await cluster.client.apply(crd)
     await until_established(cluster.client, CRD)
     yield cluster
-    for door in await cluster.client.list(Door):
-        await cluster.client.delete(door)
     await cluster.client.delete(CustomResourceDefinition, CRD)
     await cluster.client.wait_until_gone(CustomResourceDefinition, CRD)
 
@@ -203,9 +201,7 @@ async def test_a_conversion_without_its_crd_is_an_error(cluster: Cluster) -> Non
         await Manager(webhooks=[CONVERSION], name="doors", config=cluster.config).run()
 
 
-async def test_an_account_without_permissions_registers_with_other_credentials(
-    doors: Cluster, namespace: str
-) -> None:
+async def test_an_account_without_permissions_registers_with_other_credentials(doors: Cluster, namespace: str) -> None:
     manager = Manager(webhooks=[check], name="doors")
     async with doors.service_account(manager.rbac_rules(), namespace=namespace) as account:
         with pytest.raises(ConfigError, match=r"the webhooks cannot be registered: .*LocalWebhooks\(config="):

@@ -142,7 +142,7 @@ async def watching(
 
 
 def _operations(entry: _Entry, bundle: bytes) -> list[dict[str, Any]]:
-    """Return the operations that write the bundle, if it is not there; they fail if the entry is another one by then."""
+    """Return the operations that write the bundle, none if it is there. They fail if the entry has changed by then."""
     client, service = entry.client, entry.client.service
     if client.ca_bundle == bundle or service is None:
         return []
