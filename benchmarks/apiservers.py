@@ -1,13 +1,16 @@
 """The embedded API server and a real one: kube-apiserver and its etcd, measured together.
 
 Both run as separate processes without controllers. They receive the same requests of an administrator in alternating
-order, over TLS: Deployments are created, read, changed with a merge patch and with an apply, and listed.
+order, over TLS: Deployments are created, read, changed with a merge patch and with an apply, and listed. With webhooks,
+they call one that changes each new ConfigMap and one that allows it; both run in the process of the benchmark.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import sys
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -24,6 +27,10 @@ from benchmarks.workers import run_concurrently
 from kubewright.client._config import Config
 from kubewright.client._rest import JSON, LogOnce, Query, RESTClient
 from kubewright.client._transport import HTTPTransport
+from kubewright.http.message import Request, Response
+from kubewright.http.server import Server as HTTPServer
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.pki import CertificateAuthority
 from kubewright_controlplane.real import RealControlPlane
 
 LISTED: Final = 3000
@@ -36,6 +43,11 @@ _LOOK: Final = 0.02
 
 _KUBEWRIGHT: Final = "from kubewright_cli.main import main; main()"
 _PATH: Final = "/apis/apps/v1/namespaces/default/deployments"
+_CONFIG_MAPS: Final = "/api/v1/namespaces/default/configmaps"
+_CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
+_CONFIGURED_AFTER: Final = 3.0
+"""Seconds until kube-apiserver has seen a new configuration."""
+_PATCH: Final = b64encode(b'[{"op": "add", "path": "/metadata/annotations", "value": {"seen": "yes"}}]').decode()
 _MERGE: Final = "application/merge-patch+json"
 _APPLY: Final = "application/apply-patch+yaml"
 
@@ -46,6 +58,11 @@ FIGURES: Final = (
     Figure("apply_us", "server-side apply, us of CPU", 0),
     Figure("list_us", f"list of {LISTED}, us of CPU", 0),
     Figure("server_rss_mb", f"memory with {LISTED} objects, MB", 0),
+)
+
+WEBHOOK_FIGURES: Final = (
+    Figure("webhook_write_us", "write through two webhooks, us of CPU", 0),
+    Figure("webhook_write_ms", "the same, ms until it is answered", 2),
 )
 
 
@@ -69,6 +86,76 @@ async def measure(requests: int, repetitions: int) -> Medians:
                 return await _run(server, requests)
 
             return await in_turns(servers, repetitions, run, FIGURES)
+
+
+async def measure_webhooks(writes: int, repetitions: int) -> Medians:
+    """Return medians by figure and server, of writes through a mutating and a validating webhook."""
+    with TemporaryDirectory(prefix="kubewright-bench-") as name:
+        async with AsyncExitStack() as stack:
+            say("Starting an embedded API server, etcd and kube-apiserver ...")
+            servers = [await stack.enter_async_context(start) for start in (_embedded(Path(name)), _real())]
+            authority = CertificateAuthority.create()
+            hooks = HTTPServer(_review, ssl=_tls(authority, Path(name)))
+            await hooks.start()
+            stack.push_async_callback(hooks.close)
+            for server in servers:
+                await _configure(server, f"https://127.0.0.1:{hooks.port}", authority)
+
+            async def run(server: Server) -> Run:
+                return await _run_webhooks(server, writes)
+
+            return await in_turns(servers, repetitions, run, WEBHOOK_FIGURES)
+
+
+async def _run_webhooks(server: Server, writes: int) -> Run:
+    """Create ConfigMaps in one repetition, and delete them."""
+    body = msgspec.json.encode({"metadata": {"generateName": "web-", "labels": {"app": "web"}}, "data": {"k": "v"}})
+    loop = asyncio.get_running_loop()
+    try:
+        before = loop.time()
+        cost = await _cost(server, [Call("POST", _CONFIG_MAPS, body)] * writes)
+        return {
+            "webhook_write_us": cost,
+            "webhook_write_ms": (loop.time() - before - _REST) / writes * _AT_ONCE * 1e3,
+        }
+    finally:
+        await _send(server, Call("DELETE", _CONFIG_MAPS, query={"labelSelector": "app=web"}))
+
+
+async def _configure(server: Server, url: str, authority: CertificateAuthority) -> None:
+    """Create one configuration of each kind, and wait until the server uses both."""
+    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+    for kind in ("mutating", "validating"):
+        webhook = {
+            "name": f"{kind}.bench.example.com",
+            "clientConfig": {"url": f"{url}/{kind}", "caBundle": b64encode(authority.certificate).decode()},
+            "rules": [rule],
+            "objectSelector": {"matchLabels": {"app": "web"}},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        body = msgspec.json.encode({"metadata": {"name": "bench"}, "webhooks": [webhook]})
+        await _send(server, Call("POST", f"{_CONFIGURATIONS}/{kind}webhookconfigurations", body))
+    await asyncio.sleep(_CONFIGURED_AFTER)
+
+
+async def _review(request: Request) -> Response:
+    """Answer an AdmissionReview: add an annotation, or allow the write."""
+    review = msgspec.json.decode(request.body)
+    response: JSONObject = {"uid": review["request"]["uid"], "allowed": True}
+    if request.path == "/mutating":
+        response |= {"patchType": "JSONPatch", "patch": _PATCH}
+    answer = {"kind": review["kind"], "apiVersion": review["apiVersion"], "response": response}
+    return Response(200, {"content-type": JSON}, msgspec.json.encode(answer))
+
+
+def _tls(authority: CertificateAuthority, folder: Path) -> ssl.SSLContext:
+    pair = authority.issue_server(["127.0.0.1"])
+    file = folder / "webhooks.pem"
+    file.write_bytes(pair.key + pair.certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
 
 
 @asynccontextmanager

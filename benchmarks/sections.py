@@ -25,6 +25,8 @@ class Sizes:
     """Pods in the caches of toolkits that support so many."""
     requests: int
     """Requests of each type per server."""
+    webhook_writes: int
+    """Writes through webhooks per server."""
     repetitions: int
 
 
@@ -66,6 +68,13 @@ SECTIONS: Final[dict[str, Section]] = {
         "The embedded API server and a real one",
         lambda _, sizes: apiservers.measure(sizes.requests, sizes.repetitions),
         lambda _: apiservers.FIGURES,
+        yardstick=REAL,
+        without=frozenset(NAMES),
+    ),
+    "webhooks": Section(
+        "Admission webhooks of the embedded API server and a real one",
+        lambda _, sizes: apiservers.measure_webhooks(sizes.webhook_writes, sizes.repetitions),
+        lambda _: apiservers.WEBHOOK_FIGURES,
         yardstick=REAL,
         without=frozenset(NAMES),
     ),

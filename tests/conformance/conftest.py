@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
+from conformance.hooks import Hooks
+from conformance.policies import Policies
 from conformance.rawapi import API, until
 from kubewright.client._config import Config
 
@@ -31,3 +33,20 @@ async def ns(api: API) -> AsyncIterator[str]:
     await until(has_account)
     yield f"/api/v1/namespaces/{name}"
     await api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest_asyncio.fixture
+async def policies(api: API, ns: str) -> AsyncIterator[Policies]:
+    policies = Policies(api, ns)
+    yield policies
+    for path in reversed(policies.created):
+        await api.delete(path)
+
+
+@pytest_asyncio.fixture
+async def hooks(api: API, ns: str) -> AsyncIterator[Hooks]:
+    """Admission webhooks for writes in the new namespace."""
+    hooks = Hooks(api, ns.rpartition("/")[2])
+    await hooks.start()
+    yield hooks
+    await hooks.close()

@@ -191,3 +191,13 @@ def config_map(name: str = "a", labels: dict[str, str] | None = None, **data: st
 def cause(answer: Answer) -> str:
     """Return what comes after `failed calling webhook "...":` in an error."""
     return answer.message.partition('": ')[2]
+
+
+def add(path: str, value: Any) -> Object:
+    return {"op": "add", "path": path, "value": value}
+
+
+def deployment(name: str) -> Object:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template}}

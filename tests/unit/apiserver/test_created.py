@@ -38,13 +38,7 @@ QUIET = frozenset(
     )
 )
 """The disabled admission plugins, as far as they exist here."""
-REFUSED = (
-    "APIService",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-)
+REFUSED = ("APIService",)
 """Kinds whose objects would be stored without effect."""
 NODE_PORTS = range(30000, 32771)
 """Dry runs on a real server return numbers outside the range, because nothing is allocated."""

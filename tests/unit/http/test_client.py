@@ -297,6 +297,45 @@ class TestAnswers:
         assert await answer.read() == text
         assert "content-encoding" not in answer.headers
 
+    @pytest.mark.parametrize("path", ["/plain", "/gzip", "/endless"])
+    async def test_a_body_above_the_limit_is_an_error(self, serve: Serve, connect: Connect, path: str) -> None:
+        async def endless() -> AsyncIterator[bytes]:
+            while True:
+                yield bytes(100_000)
+
+        async def handler(request: Request) -> Response:
+            match request.path:
+                case "/gzip":
+                    return Response(200, {"content-encoding": "gzip"}, gzip.compress(bytes(5_000_000)))
+                case "/endless":
+                    return Response(200, {}, endless())
+                case "/plain":
+                    return Response(200, {}, bytes(1001))
+                case _:
+                    return Response(200, {"content-encoding": "gzip"}, gzip.compress(bytes(1000)))
+
+        client = connect((await serve(handler)).port, max_body=1000)
+        assert await (await client.send(GET)).read() == bytes(1000)
+        with pytest.raises(ConnectionFailed, match="its body has more than 1000 bytes"):
+            await client.send(Request("GET", path))
+
+    async def test_an_endless_head_is_an_error_if_bodies_are_limited(
+        self, scripted: Callable[[Script], Awaitable[int]], connect: Connect
+    ) -> None:
+        head = b"HTTP/1.1 200 OK\r\n" + b"".join(b"x-%d: %s\r\n" % (each, b"y" * 1000) for each in range(1200))
+        port = await scripted(saying(head))
+        with pytest.raises(ConnectionFailed, match="sent too long an answer"):
+            await connect(port, max_body=1000).send(GET)
+
+    async def test_another_address_can_be_connected_to(self, serve: Serve) -> None:
+        async def handler(request: Request) -> Response:
+            return Response.plain(200, request.headers["host"])
+
+        address = ("127.0.0.1", (await serve(handler)).port)
+        client = HTTPClient("http://web.default.svc:80", address=address)
+        assert await (await client.send(GET)).read() == b"web.default.svc:80"
+        await client.close()
+
     async def test_invalid_or_truncated_gzip_is_an_error(self, serve: Serve, connect: Connect) -> None:
         async def handler(request: Request) -> Response:
             body = gzip.compress(b"text" * 100)

@@ -226,7 +226,6 @@ async def test_a_namespace_is_removed_when_it_is_empty(api: API) -> None:
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("admissionregistration.k8s.io/v1/validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
         ("apiregistration.k8s.io/v1/apiservices", "APIService"),
     ],
 )

@@ -232,7 +232,7 @@ def test_an_evaluation_error_says_why(source: str, fault: str) -> None:
         ("1 +", "1:4: Syntax error: mismatched input '<EOF>'"),
         ("(1", "1:3: Syntax error: missing ')' at '<EOF>'"),
         ("'abc", "1:1: Syntax error: token recognition error"),
-        ("for", "1:1: Syntax error: reserved identifier: for"),
+        ("for", "1:1: reserved identifier: for"),
     ],
 )
 def test_a_compile_error_shows_the_position_of_its_fault(source: str, fault: str) -> None:

@@ -2,7 +2,7 @@
 
 The way of a request: authenticate, (impersonate), authorize, route, decode, default, admit, validate, record field
 ownership, commit, encode. There is no await between the read of the stored object and its commit, so a write is
-atomic because nothing else runs.
+atomic because nothing else runs. A write that a webhook concerns does wait, and begins again if the object has changed.
 
 The parts of `APIServer`:
 
@@ -11,7 +11,7 @@ The parts of `APIServer`:
     authentication  Authentication     the user of a request
     authorization   RBAC               decides what users may do; observes roles and bindings
     kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
-    admission       Chain              plugins that change or reject writes
+    admission       Chain              plugins that change or reject writes; webhooks
     apiextensions   Definitions        serves CustomResourceDefinitions; observes their commits
 """
 
@@ -21,6 +21,8 @@ from pathlib import Path
 
 from kubewright.http.message import Request, Response
 from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
+from kubewright_controlplane.apiserver.admission.policies.reviewers import policy_reviewers
+from kubewright_controlplane.apiserver.admission.policies.typechecking import TypeChecking
 from kubewright_controlplane.apiserver.admission.webhooks.reviewers import Webhooks
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication
@@ -57,12 +59,15 @@ class APIServer:
         authentication = build_authentication(self.resources, self.options)
         authorizer = build_authorizer(self.resources)
         builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
-        admission.extend(default_plugins(self.resources, self.options.disabled_admission))
+        disabled = self.options.disabled_admission
+        admission.extend(default_plugins(self.resources, disabled))
         self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
         webhooks = Webhooks(self.resources, authorizer, self._webhooks)
-        admission.add_reviewers([webhooks.mutating, webhooks.validating])
+        mutating, validating = policy_reviewers(self.resources, authorizer, disabled)
+        admission.add_reviewers([*mutating, webhooks.mutating, *validating, webhooks.validating])
         self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.clock)
+        self._type_checking = TypeChecking(self.resources, self.options.clock)
         metrics = Metrics(self.resources)
         self._pipeline = Pipeline(
             authentication,
@@ -76,6 +81,7 @@ class APIServer:
         """Create the objects that every cluster has and this one lacks."""
         create_missing(self.resources, self.options.service_cidr)
         self._expiry.start()
+        self._type_checking.start()
 
     async def handle(self, request: Request) -> Response:
         """Answer a request. Never raises: an error becomes an answer."""
@@ -84,6 +90,7 @@ class APIServer:
     async def close(self) -> None:
         """End all watches, and write pending commits to the data folder."""
         self._expiry.close()
+        self._type_checking.close()
         await self._webhooks.close()
         await self._store.close()
 

@@ -42,6 +42,12 @@ _SPECIAL_COMPONENTS: Final[dict[str, Special]] = {
 }
 
 
+_OMITTED_LISTS: Final[dict[str, str]] = {
+    "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec": "validationActions",
+}
+"""Required lists that Go omits if they are empty. It writes others as null."""
+
+
 @dataclass(slots=True, eq=False)
 class Node:
     """What a schema says about one place in a document."""
@@ -62,7 +68,9 @@ class Node:
     inline: bool = False
     """A struct that Go holds by value, so it is always present, even if empty."""
     zero: Zero = ""
-    """For a scalar that Go holds by value, so that zero and absent are the same: whether Go writes or omits a zero."""
+    """For a scalar that Go holds by value, so that zero and absent are the same: whether Go writes or omits a zero.
+    Also for the few lists that are required and omitted.
+    """
     preserve: bool = False
     """Unknown fields are preserved."""
     untyped: bool = False
@@ -116,6 +124,8 @@ class Components:
             built = Node(go_type=f"{package.rpartition('.')[2]}.{kind}", special=special)
             self._built[name] = built
             self._fill(built, self._components[name])
+            if field := _OMITTED_LISTS.get(name):
+                built.properties[field] = replace(built.properties[field], zero="omitted")
         return built
 
     def _of(self, schema: JSONObject) -> Node:

@@ -109,7 +109,8 @@ def json_patch(doc: JSONObject, operations: object) -> JSONObject:
     """Return `doc` after all of `operations`. If one fails, nothing changes.
 
     Raises `BadRequest` if `operations` is not a list of operations, `RequestTooLarge` for more than `MAX_OPERATIONS`,
-    and `Invalid` with the API server's text if an operation does not apply or a `test` fails; see its `__cause__`.
+    and `Invalid` with the API server's text if an operation does not apply or a `test` fails (`PatchTestFailed`); see
+    its `__cause__`.
     """
     if not is_array(operations) or not all(map(is_object, operations)):
         raise BadRequest("json: cannot unmarshal value into Go value of type jsonpatch.Patch")
@@ -126,13 +127,23 @@ def json_patch(doc: JSONObject, operations: object) -> JSONObject:
                 if copied > MAX_COPIED_BYTES:
                     raise _NotApplicable(f"{copied} bytes were copied, more than the limit of {MAX_COPIED_BYTES}")
             root = _explained(root, operation)
+    except _TestFailed as error:
+        raise PatchTestFailed(UNAPPLIED, details=StatusDetails()) from error
     except _NotApplicable as error:
         raise Invalid(UNAPPLIED, details=StatusDetails()) from error
     return root
 
 
+class PatchTestFailed(Invalid):
+    """A `test` operation of a JSON patch did not hold."""
+
+
 class _NotApplicable(ValueError):
     """An operation cannot be applied to the document; the message says which and why."""
+
+
+class _TestFailed(_NotApplicable):
+    """The value of a `test` operation is not that in the document."""
 
 
 class _MissingPath(_NotApplicable):
@@ -166,7 +177,7 @@ def _apply(root: Any, operation: JSONObject) -> Any:
         case "test":
             found = _get(root, path)
             if not equal(None if found is _ABSENT else found, value):
-                raise _NotApplicable(f"testing value {pointer(*path)} failed: test failed")
+                raise _TestFailed(f"testing value {pointer(*path)} failed: test failed")
             return root
         case "add":
             return _add(root, path, value)

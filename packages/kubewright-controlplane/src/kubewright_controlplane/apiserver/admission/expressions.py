@@ -17,11 +17,12 @@ from kubewright_controlplane.apiserver.authorization.attributes import Authorize
 from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
 from kubewright_controlplane.apiserver.authorization.expressions import UserAccess
 from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expression
+from kubewright_controlplane.schema.cel.code import Meter
 from kubewright_controlplane.schema.cel.expression import CheckedExpression
 from kubewright_controlplane.schema.cel.library.authorization import Authorizer, ResourceCheck
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import BOOL, Type
-from kubewright_controlplane.schema.cel.values import CostExceeded, EvaluationError
+from kubewright_controlplane.schema.cel.values import CostExceeded
 
 FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
 
@@ -29,6 +30,8 @@ EXPRESSION_LIMIT: Final = 1_000_000
 """The cost limit of one evaluation of an expression."""
 CONDITIONS_BUDGET: Final = 2_500_000
 """The cost limit of all match conditions of a webhook or policy, for one write."""
+TIME_LIMIT: Final = 0.05
+"""The seconds of processor time that a webhook or policy may use for one write."""
 OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
@@ -111,21 +114,17 @@ class MatchConditions:
     def _evaluate(self, values: Sequence[Any]) -> list[str] | None:
         """Return the faults of conditions that have no value; None if one is false. Raises CostExceeded."""
         faults: list[str] = []
-        budget = CONDITIONS_BUDGET
+        budget, meter = CONDITIONS_BUDGET, Meter(TIME_LIMIT)
         is_false = False
         for condition in self._conditions:
             if condition.expression is None:
                 faults.append(f"compilation error: {condition.fault}")
                 continue
-            try:
-                value, left = condition.expression.program.evaluate(values, EXPRESSION_LIMIT)
-                budget -= EXPRESSION_LIMIT - left
-                is_false = is_false or value is False
-            except CostExceeded as error:
-                budget -= EXPRESSION_LIMIT
-                faults.append(_failure(condition.source, error))
-            except EvaluationError as error:
-                faults.append(_failure(condition.source, error))
+            outcome = condition.expression.program.attempt(values, EXPRESSION_LIMIT, meter)
+            budget -= outcome.cost
+            is_false = is_false or outcome.value is False
+            if outcome.error:
+                faults.append(f"expression '{condition.source}' resulted in error: {outcome.error}")
             if budget < 0:
                 raise CostExceeded(OUT_OF_BUDGET)
         return None if is_false else faults
@@ -136,7 +135,3 @@ def _compiled(source: str, variables: Mapping[str, Type]) -> _Condition:
         return _Condition(source, compile_expression(source, variables, BOOL))
     except CompileError as error:
         return _Condition(source, None, str(error))
-
-
-def _failure(source: str, error: Exception) -> str:
-    return f"expression '{source}' resulted in error: {error}"

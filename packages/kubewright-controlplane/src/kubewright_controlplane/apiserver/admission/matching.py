@@ -8,7 +8,7 @@ Follows k8s.io/apiserver pkg/admission/plugin/webhook/{generic,predicates} and p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -210,8 +210,10 @@ class Candidates(Generic[T]):
         version = candidate.match(attributes, resources)
     """
 
-    def __init__(self, resources: ResourceSet) -> None:
+    def __init__(self, resources: ResourceSet, exempt: Callable[[Resource], bool] | None = None) -> None:
+        """`exempt` returns whether none of them may concern a resource; by default `is_exempt`."""
         self._resources = resources
+        self._exempt = exempt or is_exempt
         self._items: tuple[tuple[Criteria, T], ...] = ()
         self._known: dict[_Key, tuple[Candidate[T], ...]] = {}
         self._generation = -1
@@ -235,7 +237,7 @@ class Candidates(Generic[T]):
         return found
 
     def _find(self, target: _Target) -> tuple[Candidate[T], ...]:
-        if is_exempt(target.resource):
+        if self._exempt(target.resource):
             return ()
         others = equivalents(target.resource, target.subresource, self._resources)
         found = [(item, criteria, criteria.hits(target, others)) for criteria, item in self._items]
@@ -243,8 +245,13 @@ class Candidates(Generic[T]):
 
 
 def is_exempt(resource: Resource) -> bool:
-    """Return whether no webhook and no policy may concern a resource: those that configure them."""
+    """Return whether no webhook may concern a resource: those that configure webhooks and policies."""
     return resource.group == _GROUP and resource.plural in _EXEMPT
+
+
+def is_policy(resource: Resource) -> bool:
+    """Return whether no policy may concern a resource: policies and their bindings."""
+    return is_exempt(resource) and "policy" in resource.singular
 
 
 def equivalents(resource: Resource, subresource: str, resources: ResourceSet) -> list[Resource]:

@@ -46,6 +46,10 @@ class Authorizer(Protocol):
 
     def authorize(self, access: AccessAttributes) -> Decision: ...
 
+    def explain(self, access: AccessAttributes) -> str:
+        """Return the reason of a decision, as text for people; empty if there is none."""
+        ...
+
 
 def forbidden(access: AccessAttributes, reason: str = "") -> Forbidden:
     """Return the error for a request that no rule allows: `pods is forbidden: User "x" cannot list resource "pods"

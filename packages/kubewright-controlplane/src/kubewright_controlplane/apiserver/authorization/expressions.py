@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer as RequestAuthorizer
 from kubewright_controlplane.apiserver.user import (
-    AUTHENTICATED_GROUP,
     UserInfo,
     service_account_groups,
     service_account_name,
@@ -32,9 +31,8 @@ class UserAccess:
         return self._decide(access)
 
     def of_service_account(self, namespace: str, name: str) -> Access:
-        groups = (*service_account_groups(namespace), AUTHENTICATED_GROUP)
+        groups = service_account_groups(namespace)  # as in a real server, it is not in system:authenticated
         return UserAccess(UserInfo(service_account_name(namespace, name), groups), self.authorizer)
 
     def _decide(self, access: AccessAttributes) -> Decision:
-        decision = self.authorizer.authorize(access)
-        return Decision(decision.allowed, decision.reason)
+        return Decision(self.authorizer.authorize(access).allowed, self.authorizer.explain(access))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubewright._runtime.clock import Clock
-from kubewright.machinery.gvk import GroupVersionResource
+from kubewright.machinery.gvk import GroupVersionKind, GroupVersionResource
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry.model import Admission, Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, to_stored
@@ -31,6 +31,9 @@ class ResourceSet:
         self._clock = clock
         self._registries: dict[GroupVersionResource, Registry] = {}
         self._stored_as: dict[str, Registry] = {}
+        self._by_kind: dict[GroupVersionKind, Resource] = {}
+        self._indexed = 0
+        """The generation that the index by kind is of."""
 
     def install(self, resource: Resource) -> Registry:
         """Serve `resource`, replacing a resource of the same group, version and plural.
@@ -65,6 +68,13 @@ class ResourceSet:
     def find(self, group: str, version: str, plural: str) -> Registry | None:
         """Return the registry of one version of a resource; None if it is not served."""
         return self._registries.get(GroupVersionResource(group, version, plural))
+
+    def of_kind(self, kind: GroupVersionKind) -> Resource | None:
+        """Return the resource of a kind; None if it is not served."""
+        if self._indexed != self.generation:
+            self._by_kind = {resource.gvk: resource for resource in self}
+            self._indexed = self.generation
+        return self._by_kind.get(kind)
 
     def registry(self, qualified: str) -> Registry:
         """Return the registry of a resource in its storage version: `pods`, `deployments.apps`. Raises KeyError."""

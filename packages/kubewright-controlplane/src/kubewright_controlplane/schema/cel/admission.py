@@ -5,7 +5,7 @@ Follows k8s.io/apiserver pkg/admission/plugin/cel/compile.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubewright_controlplane.schema.cel.expression import CheckedExpression
@@ -78,17 +78,24 @@ VARIABLES: Final[Mapping[str, Type]] = {
 """The variables of every expression about a write, with their types."""
 
 
-def compile_expression(source: str, variables: Mapping[str, Type], *wanted: Type) -> CheckedExpression:
-    """Compile an expression whose value has one of the `wanted` types.
+def compile_expression(
+    source: str,
+    variables: Mapping[str, Type],
+    *wanted: Type,
+    slots: Sequence[str] | None = None,
+    patches: bool = False,
+) -> CheckedExpression:
+    """Compile an expression whose value has one of the `wanted` types, by default any.
 
-    Raises CompileError with the API server's text: `compilation failed: ...`, `must evaluate to bool but got int`.
+    `slots` and `patches` are those of `CheckedExpression`. Raises CompileError with the API server's text:
+    `compilation failed: ...`, `must evaluate to bool but got int`.
     """
     try:
-        expression = CheckedExpression(source, variables)
+        expression = CheckedExpression(source, variables, slots=slots, patches=patches)
     except CompileError as error:
         raise CompileError(f"compilation failed: {error}") from None
-    if expression.type not in wanted:
-        names = [str(each) for each in wanted]
+    if wanted and expression.type not in wanted:
+        names = [each.declared_name for each in wanted]
         allowed = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
-        raise CompileError(f"must evaluate to {allowed} but got {expression.type}")
+        raise CompileError(f"must evaluate to {allowed} but got {expression.type.declared_name}")
     return expression

@@ -14,6 +14,7 @@ from typing import Final
 
 from kubewright.machinery import time
 from kubewright_controlplane.schema.cel.functions import Function
+from kubewright_controlplane.schema.cel.parser import qualified_name
 from kubewright_controlplane.schema.cel.syntax import (
     Call,
     CompileError,
@@ -25,6 +26,7 @@ from kubewright_controlplane.schema.cel.syntax import (
     Macro,
     MapExpr,
     Select,
+    StructExpr,
     shown,
 )  # fmt: skip
 from kubewright_controlplane.schema.cel.types import (
@@ -34,15 +36,19 @@ from kubewright_controlplane.schema.cel.types import (
     DYN,
     ERROR,
     INT,
+    JSON_PATCH,
     NULL,
     STRING,
     UINT,
     Type,
     assignable,
+    is_object_name,
     join,
     list_of,
     map_of,
+    more_specific,
     optional_of,
+    settled,
     substitute,
     type_of,
     unify,
@@ -58,6 +64,14 @@ TYPE_NAMES: Final[Mapping[str, Type]] = {
     "type": type_of(Type("type")),
 }
 """The types that have a name in source code."""
+
+_QUALIFIED_TYPE_NAMES: Final = frozenset(
+    {
+        "google.protobuf.Timestamp", "google.protobuf.Duration", "net.IP", "net.CIDR", "kubernetes.Quantity",
+        "kubernetes.URL", "kubernetes.Semver",
+    }
+)  # fmt: skip
+"""Names of types that are written as selections."""
 
 _LITERALS: Final[Mapping[type, Type]] = {
     bool: BOOL, bytes: BYTES, float: DOUBLE, int: INT, str: STRING, UInt: UINT, type(None): NULL,
@@ -78,6 +92,8 @@ class Environment:
 
     variables: Mapping[str, Type]
     functions: Mapping[str, tuple[Function, ...]]
+    patches: bool = False
+    """Whether an expression may construct the values that describe a change: `Object{}` and `JSONPatch{}`."""
 
 
 def check(source: str, expression: Expr, environment: Environment) -> Type:
@@ -86,12 +102,13 @@ def check(source: str, expression: Expr, environment: Environment) -> Type:
     found = checker.check(expression, dict(environment.variables))
     if checker.faults:
         raise CompileError(shown(source, checker.faults))
-    return found
+    return settled(found)
 
 
 class _Checker:
     def __init__(self, environment: Environment) -> None:
         self._functions = environment.functions
+        self._patches = environment.patches
         self.faults: list[tuple[int, str]] = []
 
     def check(self, expression: Expr, scope: Mapping[str, Type]) -> Type:
@@ -111,6 +128,8 @@ class _Checker:
                 found = self._list(expression, scope)
             case MapExpr():
                 found = self._map(expression, scope)
+            case StructExpr():
+                found = self._struct(expression, scope)
             case Macro():
                 found = self._macro(expression, scope)
             case _:
@@ -127,8 +146,8 @@ class _Checker:
         return found or self._fault(expression.at, f"undeclared reference to '{expression.name}' (in container '')")
 
     def _select(self, expression: Select, scope: Mapping[str, Type]) -> Type:
-        name = _type_name(expression)
-        if name:
+        name = qualified_name(expression)
+        if name in _QUALIFIED_TYPE_NAMES:
             return type_of(Type(name))
         found = self._field(expression, self.check(expression.operand, scope), expression.field)
         already = expression.operand.type.name == "optional_type"
@@ -138,14 +157,35 @@ class _Checker:
         if operand.name == "optional_type":
             inner = self._field(expression, operand.parameters[0], field)
             return optional_of(inner)
-        if operand in (DYN, ERROR):
+        if operand.is_dynamic or operand == ERROR or is_object_name(operand.name):
             return DYN
         if operand.name == "map":
             return operand.parameters[1]
+        if operand.name.startswith("kubernetes.authorization."):
+            found = (operand.fields or {}).get(field)
+            return found or self._fault(expression.at, f"unexpected failed resolution of '{operand.name}'")
         if operand.fields is None:
             return self._fault(expression.at, f"type '{operand}' does not support field selection")
         found = operand.fields.get(field)
         return found or self._fault(expression.at, f"undefined field '{field}'")
+
+    def _struct(self, expression: StructExpr, scope: Mapping[str, Type]) -> Type:
+        name = expression.name
+        if not (self._patches and (name == JSON_PATCH.name or is_object_name(name))):
+            return self._fault(expression.at, f"undeclared reference to '{name}' (in container '')")
+        fields = JSON_PATCH.fields if name == JSON_PATCH.name else None
+        for field in expression.fields:
+            found = self.check(field.value, scope)
+            given = _unwrapped(found, optional=field.optional)
+            wanted = DYN if fields is None else fields.get(field.name)
+            if field.optional and found.name != "optional_type" and not found.is_dynamic:
+                self._fault(field.value.at, f"expected type 'optional_type({found})' but found '{found}'")
+            if wanted is None:
+                self._fault(field.at, f"expected type of field '{field.name}' is '' but provided type is '{given}'")
+            elif not assignable(wanted, given):
+                text = f"expected type of field '{field.name}' is '{wanted}' but provided type is '{given}'"
+                self._fault(field.at, text)
+        return Type(name, fields=fields)
 
     def _call(self, expression: Call, scope: Mapping[str, Type]) -> Type:
         given = [self.check(each, scope) for each in expression.arguments]
@@ -228,20 +268,20 @@ class _Checker:
                 return result if result.name == "map" else map_of(DYN, DYN, over.max_size)
 
     def _optional_macro(self, expression: Macro, over: Type, scope: Mapping[str, Type]) -> Type:
-        if over.name not in ("optional_type", "dyn"):
+        if over.name != "optional_type" and not over.is_dynamic:
             return self._fault(expression.at, f"found no matching overload for '{expression.name}' applied to '{over}'")
         inner = over.parameters[0] if over.parameters else DYN
         body = self.check(expression.body, {**scope, expression.variables[0]: inner})
         return optional_of(body) if expression.name == "optMap" else body
 
     def _loop_variables(self, expression: Macro, over: Type) -> dict[str, Type]:
-        if over.name not in ("list", "map", "dyn"):
+        if over.name not in ("list", "map") and not over.is_dynamic:
             text = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
             self._fault(expression.range.at, text)
             return dict.fromkeys(expression.variables, DYN)
         if len(expression.variables) == 1:
             return {expression.variables[0]: self._item(over)}
-        if over == DYN:
+        if over.is_dynamic:
             return dict.fromkeys(expression.variables, DYN)
         key, value = over.parameters if over.name == "map" else (INT, over.parameters[0])
         return dict(zip(expression.variables, (key, value), strict=True))
@@ -254,20 +294,6 @@ class _Checker:
             self._fault(expression.at, f"expected type 'bool' but found '{found}'")
 
 
-def _type_name(expression: Select) -> str:
-    """Resolve `google.protobuf.Timestamp` and similar type names, which are written as selections."""
-    names = [expression.field]
-    operand = expression.operand
-    while isinstance(operand, Select):
-        names.append(operand.field)
-        operand = operand.operand
-    if not isinstance(operand, Ident):
-        return ""
-    name = ".".join([operand.name, *reversed(names)])
-    known = ("google.protobuf.Timestamp", "google.protobuf.Duration", "net.IP", "net.CIDR", "kubernetes.Quantity")
-    return name if name in (*known, "kubernetes.URL", "kubernetes.Semver") else ""
-
-
 def _unwrapped(type: Type, *, optional: bool) -> Type:
     return type.parameters[0] if optional and type.name == "optional_type" else type
 
@@ -278,7 +304,9 @@ def _result(expression: Call, result: Type, given: list[Type]) -> Type:
         inner = given[0].parameters[-1]
         return optional_of(inner) if expression.function == "_[?_]" else inner
     if expression.function == "_?_:_":
-        return given[1] if assignable(given[1], given[2]) else given[2]
+        if DYN in given[1:]:
+            return DYN
+        return more_specific(given[1], given[2]) if assignable(given[1], given[2]) else given[2]
     return result
 
 

@@ -6,36 +6,62 @@ Values of a document are converted to the types in its schema (timestamps, durat
 selected.
 
 Cost is counted where it can grow: each iteration of a loop costs what its body costs, and functions on strings, lists
-and maps cost a tenth of their size. The limit stops an expression that would run for long. The count is close to
-cel-go's, but not equal.
+and maps cost a tenth of the sizes of their arguments and result. The limit stops an expression that would run for
+long. The count is close to cel-go's, but not equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kubewright.machinery.cel_names import unescape
 from kubewright_controlplane.schema.cel import loops
 from kubewright_controlplane.schema.cel.calls import call_of, candidates
 from kubewright_controlplane.schema.cel.checker import TYPE_NAMES
-from kubewright_controlplane.schema.cel.code import Code, Frame, require_bool
+from kubewright_controlplane.schema.cel.code import Code, Frame, Meter, require_bool
 from kubewright_controlplane.schema.cel.conversion import converter
 from kubewright_controlplane.schema.cel.functions import Function
-from kubewright_controlplane.schema.cel.syntax import Call, Expr, Has, Ident, ListExpr, Literal, Macro, MapExpr, Select
-from kubewright_controlplane.schema.cel.types import DYN
+from kubewright_controlplane.schema.cel.syntax import (
+    Call,
+    Expr,
+    Has,
+    Ident,
+    ListExpr,
+    Literal,
+    Macro,
+    MapExpr,
+    Select,
+    StructExpr,
+)  # fmt: skip
+from kubewright_controlplane.schema.cel.types import DYN, VARIABLES, Type
 from kubewright_controlplane.schema.cel.values import (
     NONE,
+    CostExceeded,
     EvaluationError,
     Optional,
+    StructValue,
     TypeValue,
     contains,
     equal,
     item,
 )
 
+_PATTERN: Final = 1000
+"""The cost of compiling a pattern."""
 _TURN: Final = 3
 """The cost of an iteration of a loop, in addition to its body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of an evaluation."""
+
+    value: Any
+    cost: int
+    error: str = ""
+    """The reason why there is no value; empty if there is one."""
 
 
 class Program:
@@ -56,11 +82,27 @@ class Program:
 
         Raises EvaluationError if it has no value, CostExceeded if it costs more than `budget`.
         """
-        frame: Frame = [budget, *values, *([None] * (self._slots - len(values)))]
+        frame: Frame = [budget, *values, *([None] * (self._slots - len(values))), None]
         try:
             return self._code(frame), frame[0]
         except RecursionError:
             raise EvaluationError("expression is nested too deeply") from None
+
+    def attempt(self, values: Sequence[Any], limit: int, meter: Meter) -> Outcome:
+        """Evaluate the expression, and return its cost too if it has no value."""
+        outer = meter.reserve
+        frame: Frame = [0, *values, *([None] * (self._slots - len(values))), meter]
+        meter.reserve, value, error = limit, None, ""
+        try:
+            frame[0] = meter.start(limit)
+            value = self._code(frame)
+        except RecursionError:
+            error = "expression is nested too deeply"
+        except (EvaluationError, CostExceeded) as caught:
+            error = str(caught)
+        cost = limit - frame[0] - meter.reserve
+        meter.reserve = outer
+        return Outcome(value, cost, error)
 
 
 class _Compiler:
@@ -85,6 +127,8 @@ class _Compiler:
                 return self._list(expression, scope)
             case MapExpr():
                 return self._map(expression, scope)
+            case StructExpr():
+                return self._struct(expression, scope)
             case Macro():
                 return self._macro(expression, scope)
             case _:
@@ -100,8 +144,8 @@ class _Compiler:
             inner = of.parameters[0] if of.name == "optional_type" else of
             key = unescape(expression.field) if inner.fields is not None else expression.field
             found = expression.type.parameters[0] if expression.type.parameters else DYN
-            return _optional_select(operand, key, converter(found), nulls=inner.fields is None)
-        select = _selected(operand, key, nulls=of.fields is None)
+            return _optional_select(operand, key, converter(found), nulls=_has_nulls(inner))
+        select = _selected(operand, key, nulls=_has_nulls(of))
         convert = converter(expression.type)
         return select if convert is None else lambda frame: convert(select(frame))
 
@@ -110,16 +154,31 @@ class _Compiler:
         of = expression.operand.type
         inner = of.parameters[0] if of.name == "optional_type" else of
         key = unescape(expression.field) if inner.fields is not None else expression.field
-
-        nulls = inner.fields is None
+        nulls = _has_nulls(inner)
 
         def has(frame: Frame) -> bool:
             value = operand(frame)
             if value.__class__ is Optional:
                 value = value.value
-            return value.__class__ is dict and key in value and (nulls or value[key] is not None)
+            return isinstance(value, dict) and key in value and (nulls or value[key] is not None)
 
         return has
+
+    def _struct(self, expression: StructExpr, scope: Mapping[str, int]) -> Code:
+        name = expression.name
+        fields = [(field.name, self.compile(field.value, scope), field.optional) for field in expression.fields]
+
+        def make(frame: Frame) -> StructValue:
+            found: dict[str, Any] = {}
+            for field, code, optional in fields:
+                value = code(frame)
+                if not optional:
+                    found[field] = value
+                elif value.present:
+                    found[field] = value.value
+            return StructValue(name, found)
+
+        return make
 
     def _list(self, expression: ListExpr, scope: Mapping[str, int]) -> Code:
         items = [self.compile(each, scope) for each in expression.items]
@@ -166,7 +225,7 @@ class _Compiler:
             case "_==_" | "_!=_" | "@in" if special := _special_equality(expression, arguments):
                 return special
             case _:
-                return call_of(candidates(expression, self._functions), arguments)
+                return call_of(candidates(expression, self._functions), arguments, _extra_cost(expression))
 
     def _macro(self, expression: Macro, scope: Mapping[str, int]) -> Code:
         over = self.compile(expression.range, scope)
@@ -195,6 +254,18 @@ class _Compiler:
                 return loops.transformed_entries(iterations, body, result)
             case _:
                 return loops.mapped(iterations, body, result)
+
+
+def _has_nulls(of: Type) -> bool:
+    """Return whether null is a value of a field or entry. In an object of a schema, it means absent."""
+    return of.fields is None or of == VARIABLES
+
+
+def _extra_cost(expression: Call) -> int:
+    """Return the cost of a call that is known before the evaluation: a pattern that is not a literal is compiled."""
+    if expression.function in ("matches", "find", "findAll") and not isinstance(expression.arguments[1], Literal):
+        return _PATTERN
+    return 0
 
 
 def _constant(value: Any) -> Code:
@@ -235,7 +306,7 @@ def _optional_select(operand: Code, key: str, convert: Callable[[Any], Any] | No
         value = operand(frame)
         if value.__class__ is Optional:
             value = value.value
-        if value.__class__ is not dict or key not in value or (value[key] is None and not nulls):
+        if not isinstance(value, dict) or key not in value or (value[key] is None and not nulls):
             return NONE
         return Optional(value[key] if convert is None else convert(value[key]))
 
@@ -325,6 +396,8 @@ def _cost_of(expression: Expr) -> int:
             return 10 + sum(map(_cost_of, expression.items))
         case MapExpr():
             return 30 + sum(_cost_of(key) + _cost_of(value) for key, value in expression.entries)
+        case StructExpr():
+            return 40 + sum(_cost_of(field.value) for field in expression.fields)
         case Macro():
             return 1 + _cost_of(expression.range)
         case _:

@@ -22,6 +22,7 @@ from kubewright_controlplane.schema.cel.syntax import (
     Macro,
     MapExpr,
     Select,
+    StructExpr,
 )  # fmt: skip
 from kubewright_controlplane.schema.cel.types import DYN, STRING, Type
 
@@ -80,6 +81,8 @@ class _Estimator:
                 return 10 + sum(map(self.cost, expression.items))
             case MapExpr():
                 return 30 + sum(self.cost(key) + self.cost(value) for key, value in expression.entries)
+            case StructExpr():
+                return 40 + sum(self.cost(field.value) for field in expression.fields)
             case Macro():
                 return self._macro(expression)
             case _:

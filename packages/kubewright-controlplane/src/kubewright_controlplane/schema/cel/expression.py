@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from kubewright_controlplane.schema.cel.checker import Environment, check
 from kubewright_controlplane.schema.cel.compiler import Program
 from kubewright_controlplane.schema.cel.cost import estimate
-from kubewright_controlplane.schema.cel.library import functions
+from kubewright_controlplane.schema.cel.library import functions, patch_functions
 from kubewright_controlplane.schema.cel.parser import parse
 from kubewright_controlplane.schema.cel.syntax import CompileError, Expr, Ident, parts
 from kubewright_controlplane.schema.cel.types import Type
@@ -17,16 +17,27 @@ from kubewright_controlplane.schema.cel.types import Type
 class CheckedExpression:
     """An expression whose types are known. Raises CompileError if it is invalid.
 
-    Values for `program` come in the order of `variables`. Values of variables that are not in `names` are not read.
+    Values for `program` come in the order of `slots`. Values of variables that are not in `names` are not read.
     """
 
-    def __init__(self, source: str, variables: Mapping[str, Type]) -> None:
-        known = functions()
+    def __init__(
+        self,
+        source: str,
+        variables: Mapping[str, Type],
+        *,
+        slots: Sequence[str] | None = None,
+        patches: bool = False,
+    ) -> None:
+        """`slots` are the names of the values, `variables` by default, in which an expression may have fewer.
+
+        `patches`: the expression describes a change of an object, with `Object{}` or `JSONPatch{}`.
+        """
         self.source = source
-        self._variables = tuple(variables)
-        self._expression = parse(source, known.keys())
+        self._functions = patch_functions() if patches else functions()
+        self._slots = tuple(variables if slots is None else slots)
+        self._expression = parse(source, self._functions.keys())
         try:
-            self.type = check(source, self._expression, Environment(variables, known))
+            self.type = check(source, self._expression, Environment(variables, self._functions, patches))
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
 
@@ -42,7 +53,7 @@ class CheckedExpression:
 
     @cached_property
     def program(self) -> Program:
-        return Program(self._expression, self._variables, functions())
+        return Program(self._expression, self._slots, self._functions)
 
 
 def _every(expression: Expr) -> Iterator[Expr]:

@@ -23,6 +23,8 @@ from kubewright_controlplane.schema.cel.syntax import (
     MacroName,
     MapExpr,
     Select,
+    StructExpr,
+    StructField,
     shown,
 )  # fmt: skip
 
@@ -143,6 +145,9 @@ class _Parser:
         while True:
             if self._sees(".", ".?"):
                 token = self._take()
+                if self._next.kind != "ident":
+                    text = "" if self._next.kind == "end" else self._next.text
+                    self._fail(self._next.at, f"Syntax error: no viable alternative at input '{token.text}{text}'")
                 name = self._name()
                 if token.text == "." and self._sees("("):
                     operand = self._method(operand, name)
@@ -153,6 +158,8 @@ class _Parser:
                 index = self._expression()
                 self._expect("]")
                 operand = Call(token.at, "_[_]" if token.text == "[" else "_[?_]", [operand, index])
+            elif self._sees("{", "{?") and (name := qualified_name(operand)):
+                operand = self._struct(name)
             else:
                 return operand
 
@@ -171,13 +178,12 @@ class _Parser:
             return Literal(token.at, value)
         if token.kind == "ident":
             if token.text in RESERVED:  # they may name a field, but not a variable or function
-                self._fail(token.at, f"Syntax error: reserved identifier: {token.text}")
+                self._fail(token.at, f"reserved identifier: {token.text}")
             if self._sees("("):
                 return self._function(token)
             return Ident(token.at, token.text)
         if token.text == ".":
-            name = self._take()
-            return Ident(token.at, name.text)
+            return Ident(token.at, self._name())
         if token.text == "(":
             inner = self._expression()
             self._expect(")")
@@ -215,6 +221,25 @@ class _Parser:
                 self._expect(",")
         self._take()
         return MapExpr(opening.at, entries, frozenset(optional))
+
+    def _struct(self, name: str) -> Expr:
+        opening = self._take()
+        optional = opening.text == "{?"
+        fields: list[StructField] = []
+        while not self._sees("}"):
+            if self._sees("?"):
+                self._take()
+                optional = True
+            if self._next.kind != "ident":
+                self._unexpected(self._next, "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}")
+            field = self._name()
+            at = self._expect(":").at
+            fields.append(StructField(at, field, self._expression(), optional))
+            optional = False
+            if not self._sees("}"):
+                self._expect(",")
+        self._take()
+        return StructExpr(opening.at, name, fields)
 
     def _arguments(self) -> list[Expr]:
         self._expect("(")
@@ -267,3 +292,12 @@ class _Parser:
         if not isinstance(expression, Ident):
             self._fail(expression.at, "argument must be a simple name")
         return expression.name
+
+
+def qualified_name(expression: Expr) -> str:
+    """Return the name that an expression may be, such as `google.protobuf.Timestamp`; empty if it cannot be one."""
+    names: list[str] = []
+    while isinstance(expression, Select) and not expression.optional:
+        names.append(expression.field)
+        expression = expression.operand
+    return ".".join([expression.name, *reversed(names)]) if isinstance(expression, Ident) else ""

@@ -75,6 +75,24 @@ class MapExpr(Expr):
 
 
 @dataclass(slots=True, eq=False)
+class StructField:
+    at: int
+    """Position of the colon."""
+    name: str
+    value: Expr
+    optional: bool
+    """The value is optional, and the field is left out if it is absent."""
+
+
+@dataclass(slots=True, eq=False)
+class StructExpr(Expr):
+    """`Object.spec{replicas: 3}`: a new value of a named type."""
+
+    name: str
+    fields: list[StructField]
+
+
+@dataclass(slots=True, eq=False)
 class Macro(Expr):
     """A loop over `range`. Its variables are bound in `body`, and in `result` for the loops that have one."""
 
@@ -97,6 +115,8 @@ def parts(expression: Expr) -> list[Expr]:
             return expression.items
         case MapExpr():
             return [part for entry in expression.entries for part in entry]
+        case StructExpr():
+            return [field.value for field in expression.fields]
         case Macro():
             result = [expression.result] if expression.result is not None else []
             return [expression.range, expression.body, *result]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 UNBOUNDED: Final = 2**63
@@ -36,13 +36,24 @@ class Type:
 
     def __str__(self) -> str:
         """The type as cel-go's messages name it."""
-        name = _SHOWN.get(self.name, self.name)
+        name = "dyn" if self.is_variable else _SHOWN.get(self.name, self.name)
         return f"{name}({', '.join(map(str, self.parameters))})" if self.parameters else name
 
     @property
+    def declared_name(self) -> str:
+        """The type as declarations name it, with the full names of durations and timestamps."""
+        parameters = ", ".join(each.declared_name for each in self.parameters)
+        return f"{self.name}({parameters})" if parameters else "dyn" if self.is_variable else self.name
+
+    @property
     def is_variable(self) -> bool:
-        """Whether this is a type variable in the signature of a function."""
+        """Whether this is a type variable: in the signature of a function, or of the items of an empty list."""
         return len(self.name) == 1
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the type of the values is not known before the evaluation."""
+        return self.name == "dyn" or self.is_variable
 
 
 BOOL: Final = Type("bool")
@@ -56,9 +67,24 @@ NULL: Final = Type("null_type")
 STRING: Final = Type("string")
 TIMESTAMP: Final = Type("google.protobuf.Timestamp")
 UINT: Final = Type("uint")
+UNKNOWN: Final = Type("_")
+"""The type of the items of an empty list or map, which fits to any other."""
+
+OBJECT: Final = Type("Object")
+"""The type of `Object{...}`, which describes the changed fields of an object. Its fields have types such as
+`Object.spec`, and any field may be set.
+"""
+VARIABLES: Final = Type("kubernetes.variables")
+"""The type of `variables` in a policy. The fields are the variables that come before the expression."""
+JSON_PATCH: Final = Type("JSONPatch", fields={"op": STRING, "path": STRING, "from": STRING, "value": DYN})
 
 _NAMES: Final = {"duration": DURATION, "timestamp": TIMESTAMP, "null": NULL}
 _PRIMITIVE: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
+
+
+def is_object_name(name: str) -> bool:
+    """Return whether this is `Object` or the name of the type of one of its fields."""
+    return name == OBJECT.name or name.startswith(f"{OBJECT.name}.")
 
 
 def list_of(item: Type, max_size: int = UNBOUNDED) -> Type:
@@ -82,10 +108,26 @@ def join(types: list[Type]) -> Type:
     found: Type | None = None
     for each in types:
         if found is None or assignable(each, found):
-            found = each
+            found = more_specific(each, found or UNKNOWN)
         elif not assignable(found, each):
             return DYN
-    return found or DYN
+    return found or UNKNOWN
+
+
+def more_specific(left: Type, right: Type) -> Type:
+    """Return `left`, or `right` if `left` has an empty list or map where `right` has one with a known type."""
+    if left.is_variable:
+        return right
+    if left.name != right.name or len(left.parameters) != len(right.parameters) or not left.parameters:
+        return left
+    return replace(left, parameters=tuple(map(more_specific, left.parameters, right.parameters)))
+
+
+def settled(type: Type) -> Type:
+    """Return `type` with `dyn` where it has an empty list or map."""
+    if type.is_variable:
+        return DYN
+    return replace(type, parameters=tuple(map(settled, type.parameters))) if type.parameters else type
 
 
 def assignable(wanted: Type, given: Type) -> bool:
@@ -97,7 +139,7 @@ def unify(wanted: Type, given: Type, bound: dict[str, Type]) -> bool:
     """Return whether `given` is assignable to `wanted`, and collect the values of its type variables in `bound`."""
     if wanted.is_variable:
         return _bind(wanted.name, given, bound)
-    if DYN in (wanted, given) or ERROR in (wanted, given):
+    if given.is_variable or DYN in (wanted, given) or ERROR in (wanted, given):
         return True
     if given == NULL and wanted != NULL:
         return wanted.name not in _PRIMITIVE and wanted.name not in ("list", "map", "type")
@@ -111,9 +153,11 @@ def _bind(name: str, given: Type, bound: dict[str, Type]) -> bool:
     if known is None or known == DYN:
         bound[name] = given if known is None else known
         return True
+    if known.is_variable or given.is_variable:
+        bound[name] = more_specific(given, known)
+        return True
     if assignable(known, given):
-        if given == DYN:
-            bound[name] = DYN
+        bound[name] = DYN if given == DYN else more_specific(known, given)
         return True
     if assignable(given, known):
         bound[name] = given
@@ -165,7 +209,7 @@ def _parse(tokens: list[str]) -> tuple[Type, list[str]]:
     return _NAMES.get(name) or Type(name, tuple(parameters)), rest
 
 
-_NAMESPACES: Final = frozenset({"format", "ip", "lists", "optional", "sets", "strings"})
+_NAMESPACES: Final = frozenset({"format", "ip", "jsonpatch", "lists", "optional", "sets", "strings"})
 """Prefixes that look like a receiver in a signature but are part of the function's name."""
 
 

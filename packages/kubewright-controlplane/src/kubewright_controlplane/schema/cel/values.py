@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kubewright.machinery.quantity import Quantity
 
+COST_EXCEEDED: Final = "operation cancelled: actual cost limit exceeded"
 _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**63 - 1
 _UINT_MAX: Final = 2**64 - 1
@@ -42,6 +43,16 @@ class Optional:
 NONE: Final = Optional(present=False)
 
 
+class StructValue(dict[str, Any]):
+    """A value of a named type, by its fields: what `Object.spec{replicas: 3}` constructs."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: str, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self.type = type
+
+
 @dataclass(frozen=True, slots=True)
 class TypeValue:
     """A type, as returned by `type(x)`."""
@@ -59,7 +70,9 @@ _TYPE_NAMES: Final[dict[type, str]] = {
 def type_name(value: object) -> str:
     """Return CEL's type of a value."""
     known = _TYPE_NAMES.get(value.__class__)
-    return known if known is not None else str(getattr(value.__class__, "CEL_TYPE", "dyn"))
+    if known is not None:
+        return known
+    return value.type if isinstance(value, StructValue) else str(getattr(value.__class__, "CEL_TYPE", "dyn"))
 
 
 def no_overload() -> EvaluationError:
@@ -86,6 +99,8 @@ def equal(left: Any, right: Any) -> bool:
             return len(left) == len(right) and all(map(equal, left, right))
         if left.__class__ is dict:
             return left.keys() == right.keys() and all(equal(value, right[key]) for key, value in left.items())
+        if left.__class__ is StructValue:
+            return left.type == right.type and equal(dict(left), dict(right))
         return bool(left == right)
     if isinstance(left, (int, float)) and isinstance(right, (int, float)):
         return not isinstance(left, bool) and not isinstance(right, bool) and left == right

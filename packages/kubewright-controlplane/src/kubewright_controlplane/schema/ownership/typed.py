@@ -206,7 +206,9 @@ def _is_always_there(key: str, node: Node | None) -> bool:
     """
     if node is None or not node.builtin or (child := node.child(key)) is None:
         return False
-    return child.inline or (key in node.required and (child.items is not None or child.is_map))
+    if child.inline:
+        return True
+    return key in node.required and child.zero != "omitted" and (child.items is not None or child.is_map)
 
 
 def merged(old: JSONObject, new: JSONObject, node: Node | None) -> JSONObject:

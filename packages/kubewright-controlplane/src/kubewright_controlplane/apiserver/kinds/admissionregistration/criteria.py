@@ -16,9 +16,45 @@ from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expr
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import BOOL, Type
 
+FAILURE_POLICIES: Final = ("Fail", "Ignore")
+MATCH_POLICIES: Final = ("Equivalent", "Exact")
+REINVOCATION_POLICIES: Final = ("IfNeeded", "Never")
 OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _MAX_CONDITIONS: Final = 64
+
+
+def default_match(match: JSONObject) -> None:
+    """Set the defaults of a policy's `matchConstraints` or a binding's `matchResources`, in place."""
+    match.setdefault("matchPolicy", "Equivalent")
+    match.setdefault("namespaceSelector", {})
+    match.setdefault("objectSelector", {})
+    for rule in (*(match.get("resourceRules") or ()), *(match.get("excludeResourceRules") or ())):
+        rule.setdefault("scope", "*")
+
+
+def match_faults(path: str, match: JSONObject | None) -> list[FieldError]:
+    """Return the faults of `matchConstraints` or `matchResources`; none if it is absent."""
+    if match is None:
+        return []
+    faults = checks.one_of(f"{path}.matchPolicy", match.get("matchPolicy"), MATCH_POLICIES)
+    for selector in ("namespaceSelector", "objectSelector"):
+        faults += checks.label_selector(f"{path}.{selector}", match.get(selector))
+    for field in ("resourceRules", "excludeResourceRules"):
+        for index, rule in enumerate(match.get(field) or ()):
+            faults += _named_rule_faults(f"{path}.{field}[{index}]", rule)
+    return faults
+
+
+def _named_rule_faults(path: str, rule: JSONObject) -> list[FieldError]:
+    faults: list[FieldError] = []
+    given: Sequence[str] = rule.get("resourceNames") or ()
+    for index, name in enumerate(given):
+        at = f"{path}.resourceNames[{index}]"
+        faults += checks.named(at, name, names.path_segment)
+        if name in given[:index]:
+            faults.append(duplicate(at, name))
+    return faults + rule_faults(path, rule)
 
 
 def rule_faults(path: str, rule: JSONObject, operations: Sequence[str] = OPERATIONS) -> list[FieldError]:

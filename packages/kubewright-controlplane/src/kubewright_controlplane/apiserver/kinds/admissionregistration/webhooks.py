@@ -10,15 +10,18 @@ from typing import Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import condition_faults, rule_faults
+from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import (
+    FAILURE_POLICIES,
+    MATCH_POLICIES,
+    REINVOCATION_POLICIES,
+    condition_faults,
+    rule_faults,
+)
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Strategy
 from kubewright_controlplane.apiserver.webhooks.validation import client_config_faults, review_version_faults
 
-_POLICIES: Final = ("Fail", "Ignore")
-_MATCH_POLICIES: Final = ("Equivalent", "Exact")
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
-_REINVOCATION_POLICIES: Final = ("IfNeeded", "Never")
 _RESERVED_SUFFIX: Final = ".static.k8s.io"
 
 
@@ -60,8 +63,8 @@ class ValidatingConfigurationStrategy(Strategy):
         faults = _name_faults(f"{path}.name", webhook.get("name") or "")
         for index, rule in enumerate(webhook.get("rules") or ()):
             faults += rule_faults(f"{path}.rules[{index}]", rule)
-        faults += checks.one_of(f"{path}.failurePolicy", webhook.get("failurePolicy"), _POLICIES)
-        faults += checks.one_of(f"{path}.matchPolicy", webhook.get("matchPolicy"), _MATCH_POLICIES)
+        faults += checks.one_of(f"{path}.failurePolicy", webhook.get("failurePolicy"), FAILURE_POLICIES)
+        faults += checks.one_of(f"{path}.matchPolicy", webhook.get("matchPolicy"), MATCH_POLICIES)
         faults += _side_effect_faults(f"{path}.sideEffects", webhook.get("sideEffects"))
         seconds = webhook.get("timeoutSeconds", 10)
         if not 1 <= seconds <= 30:
@@ -93,7 +96,7 @@ class MutatingConfigurationStrategy(ValidatingConfigurationStrategy):
         webhook.setdefault("reinvocationPolicy", "Never")
 
     def _own_faults(self, path: str, webhook: JSONObject) -> list[FieldError]:
-        return checks.one_of(f"{path}.reinvocationPolicy", webhook.get("reinvocationPolicy"), _REINVOCATION_POLICIES)
+        return checks.one_of(f"{path}.reinvocationPolicy", webhook.get("reinvocationPolicy"), REINVOCATION_POLICIES)
 
 
 def _name_faults(path: str, name: str) -> list[FieldError]:

@@ -29,3 +29,11 @@ def functions() -> Mapping[str, tuple[Function, ...]]:
         for function in module.FUNCTIONS:
             found.setdefault(function.signature.function, []).append(function)
     return {name: tuple(overloads) for name, overloads in found.items()}
+
+
+@cache
+def patch_functions() -> Mapping[str, tuple[Function, ...]]:
+    """Return all functions by name, with those for expressions that describe a change of an object."""
+    from kubewright_controlplane.schema.cel.library import patches
+
+    return {**functions(), **{each.signature.function: (each,) for each in patches.FUNCTIONS}}

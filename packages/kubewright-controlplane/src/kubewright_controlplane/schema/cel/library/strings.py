@@ -14,13 +14,16 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from kubewright.machinery.json import is_array, is_object
 from kubewright_controlplane.schema.cel.functions import Function, library
 from kubewright_controlplane.schema.cel.library.standard import to_string
-from kubewright_controlplane.schema.cel.values import EvaluationError, TypeValue, type_name
+from kubewright_controlplane.schema.cel.values import COST_EXCEEDED, CostExceeded, EvaluationError, TypeValue, type_name
 from kubewright_controlplane.schema.formats import compile_pattern
 
 _ASCII_UPPER: Final = {each: each - 32 for each in range(ord("a"), ord("z") + 1)}
 _WHITE_SPACE: Final = " \t\n\v\f\r\u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
+_LONGEST: Final = 10_000_000
+"""The maximum length of a text: reading it costs the limit of one evaluation."""
+_PRECISION_DIGITS: Final = 3
 _ASCII_LOWER: Final = {upper: lower for lower, upper in _ASCII_UPPER.items()}
 
 
@@ -79,7 +82,16 @@ def _split(text: str, separator: str, limit: int = -1) -> list[str]:
 
 
 def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    if len(new) > len(old):
+        count = text.count(old) if limit < 0 else min(limit, text.count(old))
+        _check_length(len(text) + count * (len(new) - len(old)))
     return text.replace(old, new, limit)
+
+
+def _check_length(length: int) -> None:
+    """Stop an evaluation before it makes a text that costs more than any budget."""
+    if length > _LONGEST:
+        raise CostExceeded(COST_EXCEEDED)
 
 
 def _trim(text: str) -> str:
@@ -89,6 +101,7 @@ def _trim(text: str) -> str:
 def _join(parts: list[Any], separator: str = "") -> str:
     if not all(isinstance(each, str) for each in parts):
         raise EvaluationError("no such overload")
+    _check_length(sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 
 
@@ -129,6 +142,8 @@ def _format(template: str, arguments: list[Any]) -> str:
         except StopIteration:
             raise EvaluationError(f"index {taken} out of range") from None
         taken += 1
+        if len(found[2] or "") > _PRECISION_DIGITS:
+            raise EvaluationError(f"could not parse formatting clause: {found[0]}")
         return _formatted(found[3], value, int(found[2]) if found[2] else None)
 
     return _VERB.sub(fill, template)

@@ -1,0 +1,219 @@
+"""MutatingAdmissionPolicies: expressions that change objects before they are validated.
+
+Policies run in the order of their names. If one changed the object, all mutating plugins run again, and with them
+the policies whose reinvocation policy is IfNeeded.
+
+Follows k8s.io/apiserver pkg/admission/plugin/policy/mutating.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from kubewright.machinery.errors import (
+    DecodeError,
+    Forbidden,
+    InternalError,
+    Invalid,
+    ServiceUnavailable,
+    StatusCause,
+    StatusDetails,
+)
+from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.admission.plugin import rejection
+from kubewright_controlplane.apiserver.admission.policies.evaluation import BUDGET, Compiled, Inputs, OutOfBudget
+from kubewright_controlplane.apiserver.admission.policies.patches import applied, patched
+from kubewright_controlplane.apiserver.admission.policies.policy import MutatingPolicy, PolicyFault
+from kubewright_controlplane.apiserver.admission.policies.stored import (
+    Invocation,
+    Misconfiguration,
+    StoredPolicies,
+    write_namespace,
+)
+from kubewright_controlplane.apiserver.admission.review import Stage
+from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
+from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
+from kubewright_controlplane.apiserver.registry import metadata as meta
+from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.schema.cel.syntax import CompileError
+from kubewright_controlplane.schema.node import Node
+from kubewright_controlplane.schema.structural.default import copied
+from kubewright_controlplane.schema.structural.schema import Schema
+
+
+class MutatingAdmissionPolicies:
+    """Evaluates the stored MutatingAdmissionPolicies."""
+
+    name: Final = "MutatingAdmissionPolicy"
+
+    def __init__(self, resources: ResourceSet, authorizer: Authorizer) -> None:
+        self._resources = resources
+        self._authorizer = authorizer
+        self._policies = StoredPolicies(resources, "mutatingadmissionpolicies", MutatingPolicy)
+
+    def begin(self, attributes: Attributes) -> Stage | None:
+        """Return the evaluation of the policies for a write; None if no policy can concern it."""
+        if attributes.object is None or not self._policies.concern(attributes):
+            return None
+        return _Mutation(self, attributes)
+
+    def admit(self, attributes: Attributes, invoked: set[object], *, again: bool) -> bool:
+        """Let each policy change the object. Returns whether one did.
+
+        `invoked` collects the policies that take part in a second round (`again`). Raises Forbidden if a policy
+        fails and must not.
+        """
+        errors: list[tuple[str, str]] = []
+        changed = False
+        for each in list(self._policies.invocations(attributes)):
+            if isinstance(each, Misconfiguration):
+                if each.policy.fails:
+                    errors.append((_misconfigured(each), "Forbidden"))
+            elif not again or _key(each) in invoked:
+                mutation = self._mutate(each, attributes)
+                if mutation is None:
+                    continue
+                changed = changed or mutation.is_applied
+                title = f"policy '{each.policy.name}' with binding '{each.binding.name}'"
+                errors += [(f"{title} denied request: {why}", "Invalid") for why in mutation.faults]
+                if each.policy.is_reinvoked:
+                    invoked.add(_key(each))
+        if errors:
+            raise _denied(attributes, errors)
+        return changed
+
+    def _mutate(self, invocation: Invocation[MutatingPolicy], attributes: Attributes) -> _Effect | None:
+        """Change the object as a policy asks. Returns None if the conditions of the policy are not met."""
+        policy, faults = invocation.policy, list[str]()
+        is_applied = False
+        try:
+            if not policy.meets_conditions(self._inputs(invocation, attributes)):
+                return None
+        except PolicyFault as fault:
+            return _Effect(False, [str(fault)])
+        for patch_type, expression in policy.mutations:
+            try:
+                self._apply(patch_type, expression, self._inputs(invocation, attributes), attributes)
+            except (PolicyFault, OutOfBudget) as fault:
+                faults.append(str(fault))
+            else:
+                is_applied = True
+        return _Effect(is_applied, faults if policy.fails else [])
+
+    def _inputs(self, invocation: Invocation[MutatingPolicy], attributes: Attributes) -> Inputs:
+        write = VersionedAttributes(attributes, invocation.resource)
+        namespace = write_namespace(attributes, self._resources)
+        policy, meter = invocation.policy, invocation.meter
+        return Inputs(write, self._authorizer, namespace, invocation.param, policy.variables, meter)
+
+    def _apply(self, patch_type: str, expression: Compiled, inputs: Inputs, attributes: Attributes) -> None:
+        if isinstance(expression, CompileError):
+            raise PolicyFault(str(expression))
+        (result,), _ = inputs.evaluate([expression], BUDGET)
+        if result.error:
+            raise PolicyFault(result.error)
+        shown = inputs.write.object
+        assert shown is not None  # a write without an object is not mutated
+        if patch_type == "JSONPatch":
+            changed = patched(shown, result.value)
+        else:
+            kind = inputs.write.kind
+            changed = applied(shown, result.value, kind, self._schema(inputs.write))
+        if changed is not shown:
+            _replace_object(attributes, changed, inputs.write)
+
+    def _schema(self, write: VersionedAttributes) -> Node:
+        """Return the schema of the documents that are sent. Raises ServiceUnavailable if there is none."""
+        if write.kind == write.resource.gvk:
+            return write.resource.schema.root
+        try:
+            return _builtin_schema(write.kind).root
+        except KeyError:
+            why = "There can be a delay between when CustomResourceDefinitions are created and when they are available."
+            raise ServiceUnavailable(f"Resource kind {write.kind} not found. {why}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """What a policy did to an object."""
+
+    is_applied: bool
+    """Whether one of its mutations was applied, even if it changed nothing."""
+    faults: list[str]
+
+
+class _Mutation(Stage):
+    """The two rounds of the policies for one write."""
+
+    def __init__(self, policies: MutatingAdmissionPolicies, attributes: Attributes) -> None:
+        self._policies = policies
+        self._attributes = attributes
+        self._invoked: set[object] = set()
+
+    async def admit(self, *, again: bool) -> bool:
+        return self._policies.admit(self._attributes, self._invoked, again=again)
+
+
+@lru_cache(maxsize=16)  # the few kinds of subresources
+def _builtin_schema(kind: GroupVersionKind) -> Schema:
+    return Schema.from_openapi(catalog.schema_ref(kind), catalog.components())
+
+
+def _key(invocation: Invocation[MutatingPolicy]) -> object:
+    metadata: JSONObject = (invocation.param or {}).get("metadata") or {}
+    return invocation.policy.name, invocation.binding.name, metadata.get("namespace"), metadata.get("name")
+
+
+def _replace_object(attributes: Attributes, changed: JSONObject, write: VersionedAttributes) -> None:
+    """Replace the object of a write by a changed one, in the version and kind that the policy matches.
+
+    The parts that the request cannot change remain. Raises Invalid if the policy changed the identity of the object.
+    """
+    resource, before = attributes.resource, attributes.object or {}
+    write.replace_object(_strict(changed, write))
+    obj = attributes.object
+    assert obj is not None
+    if resource.has_status and not attributes.subresource:
+        obj.pop("status", None)
+        obj |= {"status": before["status"]} if "status" in before else {}
+    metadata = obj["metadata"] = dict(obj.get("metadata") or {})
+    meta.match_namespace(resource, metadata, attributes.namespace)
+    if attributes.old_object is not None:
+        old_metadata = attributes.old_object["metadata"]
+        if faults := meta.validate_update(metadata, old_metadata):
+            raise Invalid.of(resource.kind, resource.group, attributes.name, faults)
+        meta.keep_from_old(metadata, old_metadata)
+
+
+def _strict(changed: JSONObject, write: VersionedAttributes) -> JSONObject:
+    """Return a changed document without unknown fields. Raises InternalError for those of a built-in kind."""
+    resource = write.resource
+    if write.kind != resource.gvk:
+        return changed
+    changed = copied(changed)
+    try:
+        unknown = resource.schema.prune(changed)
+    except DecodeError as error:
+        raise InternalError(f"Internal error occurred: {error}") from error
+    if unknown and not resource.custom:
+        faults = ", ".join(f'unknown field "{path}"' for path in unknown)
+        raise InternalError(f"Internal error occurred: strict decoding error: {faults}")
+    return changed
+
+
+def _misconfigured(error: Misconfiguration[MutatingPolicy]) -> str:
+    if error.binding is None:
+        return f'policy "{error.policy.name}" denied request: {error.error}'
+    return f"policy '{error.policy.name}' with binding '{error.binding.name}' denied request: {error.error}"
+
+
+def _denied(attributes: Attributes, errors: list[tuple[str, str]]) -> Forbidden:
+    message, reason = errors[0]
+    details = rejection(attributes, message).status.details or StatusDetails()
+    causes = tuple(StatusCause(message=text) for text, _ in errors)
+    return Forbidden(message, details=replace(details, causes=causes), reason=reason)

@@ -1,0 +1,330 @@
+"""Answers of admission webhooks: denials, warnings, failures, and patches."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conformance.hooks import ALLOWED, Hooks, Object, Reply, add, cause, config_map, deployment, patched, rule
+from conformance.rawapi import API
+from kubewright.http.message import Response
+
+MAPS = rule("configmaps")
+
+
+DENIALS: list[tuple[Object, int, str, str]] = [
+    ({}, 400, "", " without explanation"),
+    ({"message": "no", "code": 418, "reason": "Teapot"}, 418, "Teapot", ": no"),
+    ({"reason": "Conflict", "code": 200, "status": "Success"}, 400, "Conflict", ": Conflict"),
+]
+
+
+@pytest.mark.parametrize(("status", "code", "reason", "why"), DENIALS)
+async def test_a_denial_is_the_status_of_the_webhook(
+    api: API, ns: str, hooks: Hooks, status: Object, code: int, reason: str, why: str
+) -> None:
+    details = {"name": "n", "causes": [{"reason": "r", "message": "m", "field": "f"}]}
+    hooks.on("/v", {"allowed": False, "status": {**status, "details": details}, "warnings": ["mind this"]})
+    await hooks.validate(hooks.webhook("/v", MAPS))
+    answer = (await api.post(f"{ns}/configmaps", config_map())).expect(code)
+    assert answer.message == f'admission webhook "v.hooks.example.com" denied the request{why}'
+    assert (answer.json["status"], answer.reason or "") == ("Failure", reason)
+    assert answer.json["details"] == details
+    assert answer.headers["warning"] == '299 - "mind this"'
+    (await api.get(f"{ns}/configmaps/a")).expect(404)
+
+
+async def test_all_validating_webhooks_are_asked_and_one_denial_is_answered(api: API, ns: str, hooks: Hooks) -> None:
+    hooks.on("/denies", {"allowed": False, "status": {"message": "no"}})
+    await hooks.validate(hooks.webhook("/allows", MAPS), hooks.webhook("/denies", MAPS), hooks.webhook("/also", MAPS))
+    answer = (await api.post(f"{ns}/configmaps", config_map())).expect(400)
+    assert "denies.hooks.example.com" in answer.message
+    assert {each.path for each in hooks.calls} == {"/allows", "/denies", "/also"}
+
+
+async def test_warnings_are_passed_on_once(api: API, ns: str, hooks: Hooks) -> None:
+    hooks.on("/one", {**ALLOWED, "warnings": ["first", 'second "quoted"', "first", "not\nthis"]})
+    hooks.on("/two", {**ALLOWED, "warnings": ["first"]})
+    await hooks.mutate(hooks.webhook("/one", MAPS), hooks.webhook("/two", MAPS))
+    answer = (await api.post(f"{ns}/configmaps", config_map())).expect(201)
+    assert answer.headers["warning"] == '299 - "first", 299 - "second \\"quoted\\""'
+
+
+async def test_warnings_are_cut_if_there_are_too_many(api: API, ns: str, hooks: Hooks) -> None:
+    hooks.on("/v", {**ALLOWED, "warnings": ["a" * 300, "b" * 3000, "c" * 3000, "d"]})
+    await hooks.validate(hooks.webhook("/v", MAPS))
+    answer = (await api.post(f"{ns}/configmaps", config_map())).expect(201)
+    cut = [letter * 256 for letter in "abc"]
+    assert answer.headers["warning"] == ", ".join(f'299 - "{each}"' for each in (*cut, "d"))
+
+
+BUSY = {"kind": "Status", "apiVersion": "v1", "message": "busy", "status": "Failure"}
+BROKEN: list[tuple[str, Reply, str]] = [
+    (
+        "absent",
+        b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}',
+        "received invalid webhook response: webhook response was absent",
+    ),
+    (
+        "wrong-uid",
+        {"uid": "x", "allowed": True},
+        'received invalid webhook response: expected response.uid="UID", got "x"',
+    ),
+    (
+        "patch",
+        {"allowed": True, "patch": "W10="},
+        "received invalid webhook response: validating webhook may not return response.patch",
+    ),
+    (
+        "patch-type",
+        {"allowed": True, "patchType": "JSONPatch"},
+        "received invalid webhook response: validating webhook may not return response.patchType",
+    ),
+    (
+        "wrong-kind",
+        b'{"kind":"Foo","apiVersion":"v1"}',
+        'failed to call webhook: no kind "Foo" is registered for version "v1" in scheme "pkg/runtime/scheme.go:111"',
+    ),
+    (
+        "other-version",
+        b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1beta1"}',
+        "failed to call webhook: converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion",
+    ),
+    (
+        "wrong-type",
+        {"allowed": "yes"},
+        "failed to call webhook: json: cannot unmarshal string into Go struct field "
+        "AdmissionResponse.response.allowed of type bool",
+    ),
+    (
+        "empty",
+        b"",
+        "failed to call webhook: 0-length response with status code: 200 and content type: application/json",
+    ),
+    (
+        "not-found",
+        Response(404, {"content-type": "text/plain"}, b"nope"),
+        "failed to call webhook: the server could not find the requested resource",
+    ),
+    (
+        "error",
+        Response(500, {"content-type": "text/plain"}, b'say "no"'),
+        'failed to call webhook: an error on the server ("say \\"no\\"") has prevented the request from succeeding',
+    ),
+    ("forbidden", Response(403, {"content-type": "text/plain"}, b"not you"), "failed to call webhook: not you"),
+    (
+        "status",
+        Response(503, {"content-type": "application/json"}, json.dumps(BUSY).encode()),
+        "failed to call webhook: busy",
+    ),
+]  # fmt: skip
+
+
+async def test_a_broken_answer_follows_the_failure_policy(api: API, ns: str, hooks: Hooks) -> None:
+    webhooks: list[Object] = []
+    for name, reply, _ in BROKEN:
+        hooks.on(f"/{name}", reply)
+        select = {"matchLabels": {"case": name}}
+        webhooks.append(hooks.webhook(f"/{name}", MAPS, objectSelector=select, failurePolicy="Fail"))
+        ignored = {**select["matchLabels"], "case": f"{name}-ignored"}
+        webhooks.append(
+            hooks.webhook(
+                f"/{name}",
+                MAPS,
+                name=f"{name}-ignored.hooks.example.com",
+                objectSelector={"matchLabels": ignored},
+                failurePolicy="Ignore",
+            )
+        )
+    await hooks.validate(*webhooks)
+    for name, _, text in BROKEN:
+        answer = (await api.post(f"{ns}/configmaps", config_map(name, {"case": name}))).expect(500)
+        (call,) = hooks.called(f"/{name}")
+        expected = f'failed calling webhook "{name}.hooks.example.com": {text}'.replace("UID", call["uid"])
+        assert answer.message == f"Internal error occurred: {expected}"
+        assert (answer.reason, answer.causes) == ("InternalError", [("", "", expected)])
+        (await api.post(f"{ns}/configmaps", config_map(name, {"case": f"{name}-ignored"}))).expect(201)
+
+
+async def test_a_webhook_that_cannot_be_reached_follows_the_failure_policy(api: API, ns: str, hooks: Hooks) -> None:
+    nowhere = {"url": "https://127.0.0.1:1/x"}
+    untrusted = {"url": hooks.client("/v")["url"]}
+    missing = {"service": {"name": "nope", "namespace": hooks.namespace}}
+    named = {"closed": nowhere, "untrusted": untrusted, "missing": missing}
+    webhooks = [
+        hooks.webhook(f"/{name}", MAPS, clientConfig=config, objectSelector={"matchLabels": {"case": name}})
+        for name, config in named.items()
+    ]
+    webhooks += [
+        hooks.webhook("/ignored", MAPS, clientConfig=nowhere, failurePolicy="Ignore"),
+    ]
+    await hooks.validate(*webhooks)
+    texts = {"closed": "connection refused", "untrusted": "signed by unknown authority", "missing": 'service "nope"'}
+    for name, text in texts.items():
+        answer = (await api.post(f"{ns}/configmaps", config_map(name, {"case": name}))).expect(500)
+        assert cause(answer).startswith('failed to call webhook: Post "https://')
+        assert text in answer.message
+    (await api.post(f"{ns}/configmaps", config_map("ignored"))).expect(201)
+
+
+# Patches
+
+
+async def test_a_patch_is_defaulted_and_unknown_fields_are_dropped(api: API, ns: str, hooks: Hooks) -> None:
+    hooks.on(
+        "/m",
+        patched(
+            add("/bogus", 1),
+            add("/spec/ports/-", {"name": "more", "port": 81}),
+            add("/metadata/annotations", {"patched": "yes"}),
+        ),
+    )
+    await hooks.mutate(hooks.webhook("/m", rule("services")))
+    service = {"metadata": {"name": "s"}, "spec": {"ports": [{"name": "first", "port": 80}]}}
+    made = (await api.post(f"{ns}/services", service)).expect(201).json
+    assert "bogus" not in made
+    assert made["metadata"]["annotations"] == {"patched": "yes"}
+    assert made["spec"]["ports"][1] == {"name": "more", "port": 81, "targetPort": 81, "protocol": "TCP"}
+
+
+BAD_PATCHES: list[tuple[str, Object, int, str]] = [
+    (
+        "missing",
+        patched({"op": "replace", "path": "/nope/x", "value": "y"}),
+        500,
+        "Internal error occurred: replace operation does not apply: doc is missing path: /nope/x: missing value",
+    ),
+    (
+        "test",
+        patched({"op": "test", "path": "/metadata/name", "value": "y"}),
+        500,
+        "Internal error occurred: testing value /metadata/name failed: test failed",
+    ),
+    (
+        "wrong-type",
+        patched(add("/data/x", 5)),
+        500,
+        "Internal error occurred: json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+    ),
+    (
+        "no-type",
+        {"allowed": True, "patch": "W10="},
+        500,
+        'Internal error occurred: failed calling webhook "no-type.hooks.example.com": received invalid webhook '
+        "response: webhook returned response.patch but not response.patchType",
+    ),
+    (
+        "no-patch",
+        {"allowed": True, "patchType": "JSONPatch"},
+        500,
+        'Internal error occurred: failed calling webhook "no-patch.hooks.example.com": received invalid webhook '
+        "response: webhook returned response.patchType but not response.patch",
+    ),
+    (
+        "other-type",
+        {**patched(add("/data/x", "y")), "patchType": "Merge"},
+        500,
+        'Internal error occurred: failed calling webhook "other-type.hooks.example.com": '
+        'unsupported patch type "Merge"',
+    ),
+    (
+        "no-list",
+        {"allowed": True, "patchType": "JSONPatch", "patch": "e30="},
+        500,
+        'Internal error occurred: failed calling webhook "no-list.hooks.example.com": received undecodable patch in '
+        "webhook response: json: cannot unmarshal object into Go value of type jsonpatch.Patch",
+    ),
+    (
+        "namespace",
+        patched(add("/metadata/namespace", "default")),
+        400,
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ),
+]
+
+
+async def test_a_patch_that_does_not_apply_is_an_error(api: API, ns: str, hooks: Hooks) -> None:
+    for name, reply, _, _ in BAD_PATCHES:
+        hooks.on(f"/{name}", reply)
+    select = [{"matchLabels": {"case": name}} for name, *_ in BAD_PATCHES]
+    await hooks.mutate(
+        *(
+            hooks.webhook(f"/{name}", MAPS, objectSelector=selector)
+            for (name, *_), selector in zip(BAD_PATCHES, select, strict=True)
+        )
+    )
+    for name, _, code, text in BAD_PATCHES:
+        answer = (await api.post(f"{ns}/configmaps", config_map(name, {"case": name}, k="v"))).expect(code)
+        assert answer.message == text
+
+
+async def test_the_metadata_of_an_update_cannot_be_changed(api: API, ns: str, hooks: Hooks) -> None:
+    changes = {"name": "other", "uid": "other", "namespace": "default"}
+    for field, value in changes.items():
+        hooks.on(f"/{field}", patched(add(f"/metadata/{field}", value)))
+        (await api.post(f"{ns}/configmaps", config_map(field, {"case": field}))).expect(201)
+    await hooks.mutate(
+        *(hooks.webhook(f"/{each}", MAPS, objectSelector={"matchLabels": {"case": each}}) for each in changes)
+    )
+    for field, code in (("name", 422), ("uid", 422), ("namespace", 400)):
+        answer = (await api.patch(f"{ns}/configmaps/{field}", {"data": {"k": "v"}})).expect(code)
+        if code == 422:
+            assert (
+                "FieldValueInvalid",
+                f"metadata.{field}",
+                'Invalid value: "other": field is immutable',
+            ) in answer.causes
+
+
+async def test_the_patched_object_is_validated(api: API, ns: str, hooks: Hooks) -> None:
+    hooks.on("/m", patched(add("/data/not a key", "v")))
+    await hooks.mutate(hooks.webhook("/m", MAPS))
+    answer = (await api.post(f"{ns}/configmaps", config_map(k="v"))).expect(422)
+    assert answer.causes[0][1] == "data[not a key]"
+
+
+async def test_a_delete_cannot_be_patched(api: API, ns: str, hooks: Hooks) -> None:
+    (await api.post(f"{ns}/configmaps", config_map())).expect(201)
+    hooks.on("/m", patched(add("/data", {})))
+    await hooks.mutate(hooks.webhook("/m", rule("configmaps", operations=("DELETE",))))
+    answer = (await api.delete(f"{ns}/configmaps/a")).expect(500)
+    assert answer.message == (
+        'Internal error occurred: admission webhook "m.hooks.example.com" attempted to modify the object, '
+        "which is not supported for this operation"
+    )
+
+
+async def test_a_status_that_a_webhook_sets_on_create_is_dropped(api: API, ns: str, hooks: Hooks) -> None:
+    deployments = ns.replace("/api/v1", "/apis/apps/v1") + "/deployments"
+    hooks.on("/m", patched(add("/status", {"replicas": 9}), add("/spec/replicas", 2)))
+    await hooks.mutate(hooks.webhook("/m", rule("deployments", group="apps", operations=("CREATE",))))
+    made = (await api.post(deployments, deployment("d"))).expect(201).json
+    assert made["spec"]["replicas"] == 2
+    assert "replicas" not in made["status"]
+
+
+# A webhook that writes itself
+
+
+async def test_an_update_is_tried_again_if_the_object_changes_while_a_webhook_is_asked(
+    api: API, ns: str, hooks: Hooks
+) -> None:
+    made = (await api.post(f"{ns}/configmaps", config_map(k="v"))).expect(201).json
+    await hooks.validate(hooks.webhook("/v", MAPS))
+    path, calls = f"{ns}/configmaps/a", hooks.calls
+
+    async def interfere() -> None:
+        (await api.patch(path, {"data": {"other": "yes"}})).expect(200)
+
+    async with hooks.before_answer("/v", interfere, times=1):
+        changed = (await api.patch(path, {"data": {"k": "w"}})).expect(200).json
+    assert changed["data"] == {"k": "w", "other": "yes"}
+    assert len(calls) == 3
+    calls.clear()
+    async with hooks.before_answer("/v", interfere, times=1):
+        stale = config_map(k="x")
+        stale["metadata"]["resourceVersion"] = changed["metadata"]["resourceVersion"]
+        (await api.patch(path, {"data": {"other": None}})).expect(200)
+        (await api.put(path, stale)).expect(409)
+    assert made["metadata"]["uid"] == changed["metadata"]["uid"]
