@@ -1,4 +1,4 @@
-"""A manager of this process registers its webhooks with the API server on this machine by itself."""
+"""A manager of this process registers its webhooks with the API server on this machine, without any setup."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class ManagerOptions:
             )
 
     async def local_webhooks(self, config: Config | None) -> LocalWebhooks | None:
-        """Return how an API server on this machine calls the webhooks: by default in a manager that is no program.
+        """Return how an API server on this machine calls the webhooks: by default unless `main` runs the manager.
 
         `config` is that of the API server. Raises ConfigError if the API server cannot reach this process.
         """

@@ -1,6 +1,6 @@
 """A certificate authority for one server, the certificate that it signs, and when each is replaced.
 
-The steps of a rotation are separate, so that each can be told to everybody before the next one:
+The steps of a rotation are separate, so that clients and servers can take over each one before the next:
 
     1. A new CA is made long before the old one ends. Clients trust both. The server certificate stays.
     2. When all clients trust the new CA, it signs a new server certificate.

@@ -98,7 +98,7 @@ class CertificateKeeper:
         return await self._client.get_or_none(Secret, self._objects.secret, namespace=self._namespace)
 
     def _read(self, secret: Secret) -> Certificates:
-        """Raises ConfigError for a Secret of another program, and for data that is no certificate."""
+        """Raises ConfigError for a Secret of another program, and for data that cannot be used."""
         service = secret.metadata.annotations.get(SERVICE)
         if service != self._objects.service:
             owner = f"is for Service {service}" if service else "was not made by a manager"
