@@ -156,13 +156,15 @@ async def test_a_killed_run_blocks_no_request_and_the_next_run_replaces_it(doors
 
 
 async def test_a_later_run_keeps_its_registration_when_an_earlier_one_stops(doors: Cluster, namespace: str) -> None:
-    async with Manager(webhooks=WEBHOOKS, name="doors", config=doors.config) as first:
-        async with Manager(webhooks=WEBHOOKS, name="doors", config=doors.config):
-            first.stop()
-            await eventually(lambda: _stopped(first))
-            with pytest.raises(Invalid):
-                await doors.client.create(door("big", namespace, height=6))
-            assert await strategy(doors) == "Webhook"
+    async with (
+        Manager(webhooks=WEBHOOKS, name="doors", config=doors.config) as first,
+        Manager(webhooks=WEBHOOKS, name="doors", config=doors.config),
+    ):
+        first.stop()
+        await eventually(lambda: _stopped(first))
+        with pytest.raises(Invalid):
+            await doors.client.create(door("big", namespace, height=6))
+        assert await strategy(doors) == "Webhook"
     assert await registered(doors) == []
     assert await strategy(doors) == "None"
 
