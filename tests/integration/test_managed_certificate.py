@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
@@ -46,6 +46,7 @@ from kubewright.webhooks._keeper import SERVICE
 
 GROUP = "managed.webhooks.example.com"
 CRD = f"windows.{GROUP}"
+CERT_MANAGER = "cert-manager.io/inject-ca-from"
 
 
 class WindowSpec(Model):
@@ -107,8 +108,13 @@ class Deployment:
             webhook_certificate=self.certificate,
         )
 
-    async def install(self, mutating_port: int, validating_port: int) -> None:
-        """Create the Service, the CRD and the configurations: without a CA, as manifests have them."""
+    async def install(
+        self, mutating_port: int, validating_port: int, annotations: Mapping[str, str] | None = None
+    ) -> None:
+        """Create the Service, the CRD and the configurations: without a CA, as manifests have them.
+
+        `annotations` are those of the validating configuration.
+        """
         spec = ServiceSpec(type="ExternalName", external_name="localhost")
         await self.client.create(
             Service(metadata=ObjectMeta(name=self.names.service, namespace=self.namespace), spec=spec)
@@ -128,6 +134,7 @@ class Deployment:
             service=ServiceReference(name="other", namespace=self.namespace, path="/other")
         )
         validating.webhooks = [other, entry]
+        validating.metadata.annotations = dict(annotations or {})
         for each in (mutating, validating):
             await self.client.create(each)
 
@@ -381,13 +388,7 @@ async def test_an_empty_secret_of_the_manifests_is_filled(deployment: Deployment
 
 async def test_what_cert_manager_fills_is_not_written(deployment: Deployment) -> None:
     async with deployment.manager() as manager:
-        await deployment.install(manager.webhook_port, manager.webhook_port)
-        await ready(manager)
-        configuration = await deployment.validating()
-        trusted = configuration.webhooks[1].client_config.ca_bundle
-        configuration.metadata.annotations["cert-manager.io/inject-ca-from"] = "shop/serving-cert"
-        configuration.webhooks[1].client_config.ca_bundle = None
-        await deployment.client.update(configuration)
+        await deployment.install(manager.webhook_port, manager.webhook_port, {CERT_MANAGER: "shop/serving-cert"})
 
         async def reported() -> None:
             assert "cert-manager, which writes another CA than this manager has" in await readiness(manager)
@@ -396,11 +397,47 @@ async def test_what_cert_manager_fills_is_not_written(deployment: Deployment) ->
         assert await deployment.bundle() == b""
         await deployment.client.patch(
             ValidatingWebhookConfiguration,
-            MergePatch({"metadata": {"annotations": None}}),
+            MergePatch({"metadata": {"annotations": {CERT_MANAGER: None}}}),
             name=deployment.names.validating_configuration,
         )
         await ready(manager)
-        assert await deployment.bundle() == trusted
+        assert await deployment.bundle() == (await deployment.secret()).data["ca.crt"]
+
+
+async def test_a_replica_that_was_ready_stays_ready(deployment: Deployment) -> None:
+    async with deployment.manager() as manager:
+        await deployment.install(manager.webhook_port, manager.webhook_port)
+        await ready(manager)
+        await deployment.client.delete(await deployment.validating())
+        secret = await deployment.secret()
+        await deployment.client.delete(secret)
+
+        async def renewed() -> None:
+            assert (await deployment.secret()).data["ca.crt"] != secret.data["ca.crt"]
+
+        await eventually(renewed)
+        assert await readiness(manager) == "ok"
+        await deployment.write(11)
+
+
+async def test_a_local_run_leaves_a_deployed_operator_as_it_was(deployment: Deployment) -> None:
+    async with deployment.manager() as deployed:
+        await deployment.install(deployed.webhook_port, deployed.webhook_port)
+        await ready(deployed)
+        async with Manager(webhooks=[CONVERSION], name="windows", config=deployment.cluster.config):
+            assert "url" in await _conversion(deployment)
+            async with deployment.manager() as replica:
+                await ready(deployed, replica)
+                await deployment.write()
+        assert "service" in await _conversion(deployment)
+        async with deployment.manager() as replica:
+            await ready(replica)
+
+
+async def _conversion(deployment: Deployment) -> dict[str, object]:
+    crd = codec.to_dict(await deployment.client.get(CustomResourceDefinition, CRD))
+    found: dict[str, object] = crd["spec"]["conversion"]["webhook"]["clientConfig"]
+    return found
 
 
 async def test_without_permissions_the_start_names_the_role(deployment: Deployment, cluster: Cluster) -> None:

@@ -28,6 +28,7 @@ from kubewright.client._patch import JSONPatch
 from kubewright.machinery.errors import Conflict, Invalid, NotFound
 from kubewright.models import Object
 from kubewright.webhooks._deployment import WebhookObjects
+from kubewright.webhooks._names import CONVERSION_BEFORE_LOCAL_RUN
 
 # Both groups have a class WebhookClientConfig.
 from kubewright.apis.apiextensions import v1 as apiextensions  # isort: skip
@@ -88,6 +89,8 @@ class Injection:
                 return f"{described} does not exist; apply the manifests of the operator"
             if any(each.startswith(_CERT_MANAGER) for each in obj.metadata.annotations):
                 return "" if _is_everywhere(bundle, self._entries(obj)) else _filled_by_cert_manager(described)
+            if CONVERSION_BEFORE_LOCAL_RUN in obj.metadata.annotations:
+                return ""  # it calls a process on a developer's machine, until that gives it back
             if isinstance(obj, CustomResourceDefinition) and not list(self._entries(obj)):
                 return (
                     f"{described}: spec.conversion does not call Service {self._namespace}/{self._objects.service}; "

@@ -58,6 +58,8 @@ class CertificateKeeper:
         self._context: ReloadableContext | None = None
         self._obstacles = ["the CA has not been injected yet"]
         """Why API servers may not trust the certificate."""
+        self._ready = False
+        """Whether API servers trusted the certificate once."""
         self._trusted = (b"", 0.0)
         """The bundle that this process found injected everywhere, and since when."""
         self._wake = asyncio.Event()
@@ -75,7 +77,10 @@ class CertificateKeeper:
             await asyncio.wait({keeping})
 
     def _check(self) -> None:
-        if self._obstacles:
+        """Fail until API servers trust the certificate. Later obstacles are logged only, because API servers do not
+        call replicas that are not ready, and the obstacle may concern one webhook of many.
+        """
+        if not self._ready:
             raise ConfigError(f"API servers do not trust the webhooks: {'; '.join(self._obstacles)}")
 
     # ---- the Secret
@@ -161,7 +166,7 @@ class CertificateKeeper:
         while True:
             secret = await self._stored()
             certificates = await self._renew_deleted() if secret is None else self._read(secret)
-            self._obstacles = await self._injection.inject(certificates.bundle)
+            self._note(await self._injection.inject(certificates.bundle))
             self._use(certificates)
             left = self._seconds_until_trusted(certificates.bundle)
             advanced = certificates.advanced(self._hosts, self._client.clock.now(), trusted=left <= 0)
@@ -181,6 +186,12 @@ class CertificateKeeper:
             if secret is None:
                 raise
             return self._read(secret)
+
+    def _note(self, obstacles: list[str]) -> None:
+        if obstacles and obstacles != self._obstacles:
+            self._log.warning("Webhook CA not injected", reason="; ".join(obstacles))
+        self._obstacles = obstacles
+        self._ready = self._ready or not obstacles
 
     def _use(self, certificates: Certificates) -> None:
         assert self._context is not None

@@ -44,15 +44,13 @@ from kubewright.webhooks._context import RawAdmissionContext
 from kubewright.webhooks._declaration import admission_handler
 from kubewright.webhooks._deployment import webhook_objects
 from kubewright.webhooks._local import LocalWebhooks
-from kubewright.webhooks._names import MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from kubewright.webhooks._names import CONVERSION_BEFORE_LOCAL_RUN, MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from kubewright.webhooks._provider import ServerCertificate
 from kubewright.webhooks._review import AdmissionResponse
 from kubewright.webhooks._webhooks import Webhook
 
 RUN: Final = "kubewright.dev/local-run"
 """The annotation of configurations with the identity of their run."""
-PREVIOUS: Final = "kubewright.dev/conversion-before-local-run"
-"""The annotation of a CRD with its `spec.conversion` before the first local run."""
 _PROBE_LABEL: Final = "kubewright.dev/probe"
 _CALLED: Final = "the webhooks of this run are called"
 _CALLED_WITHIN: Final = 10.0
@@ -244,7 +242,9 @@ class LocalRegistration:
                     f"CustomResourceDefinition {name}, whose objects a Conversion converts, is not installed; install "
                     f"it first: kubewright install, or kubewright run --install"
                 )
-            crd.metadata.annotations.setdefault(PREVIOUS, msgspec.json.encode(crd.spec.conversion).decode())
+            crd.metadata.annotations.setdefault(
+                CONVERSION_BEFORE_LOCAL_RUN, msgspec.json.encode(crd.spec.conversion).decode()
+            )
             crd.spec.conversion = conversion
             try:
                 await self._client.update(crd)
@@ -261,7 +261,7 @@ class LocalRegistration:
             crd = await self._client.get_or_none(CustomResourceDefinition, name)
             if crd is None or not self._calls_this_run(crd):
                 return
-            previous = crd.metadata.annotations.pop(PREVIOUS, "null")
+            previous = crd.metadata.annotations.pop(CONVERSION_BEFORE_LOCAL_RUN, "null")
             crd.spec.conversion = msgspec.json.decode(previous, type=CustomResourceConversion | None)
             with suppress(Conflict):
                 await self._client.update(crd)

@@ -10,6 +10,8 @@ from kubewright.models import APIResource
 
 CONVERT_PATH: Final = "/convert"
 """Where all conversions are served."""
+CONVERSION_BEFORE_LOCAL_RUN: Final = "kubewright.dev/conversion-before-local-run"
+"""The annotation of a CRD that a local run has taken over: its `spec.conversion` before the first such run."""
 
 SERVICE: Final = "webhook-service"
 CERTIFICATE_SECRET: Final = "webhook-server-cert"
