@@ -25,7 +25,7 @@ from kubewright.manager import Certificate
 from kubewright.manager._program import run_program
 from kubewright.models import PolicyRule
 from kubewright.testing import eventually
-from kubewright.webhooks import AdmissionContext, ServerCertificate, Webhook, validator
+from kubewright.webhooks import AdmissionContext, ManagedCertificate, ServerCertificate, Webhook, validator
 from kubewright_controlplane.apiserver.server import APIServer
 
 from .served import WebServer, asked, webserver
@@ -363,6 +363,19 @@ def test_the_flags_are_those_of_kubebuilder(api: API, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         run_program(manager, ["--help"])
     assert "--webhook-port PORT" in capsys.readouterr().out
+
+
+def test_a_flag_names_the_objects_of_a_certificate_that_the_manager_makes(
+    api: API, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager = api.manager(allow, webhook_certificate=ManagedCertificate(prefix="shop-", hosts=["a.example.com"]))
+    off = ["--health-probe-bind-address=0", "--metrics-bind-address=nowhere"]
+    with pytest.raises(SystemExit):
+        run_program(manager, [*off, "--webhook-name-prefix=release-"])
+    assert manager.options.webhook_certificate == ManagedCertificate(prefix="release-", hosts=["a.example.com"])
+    with pytest.raises(SystemExit):
+        run_program(api.manager(allow), [*off, "--webhook-name-prefix=release-"])
+    assert "give the Manager webhook_certificate=ManagedCertificate(), or omit the flag" in capsys.readouterr().err
 
 
 async def test_metrics_have_controller_runtimes_names(api: API) -> None:

@@ -90,7 +90,7 @@ class Injection:
             if any(each.startswith(_CERT_MANAGER) for each in obj.metadata.annotations):
                 return "" if _is_everywhere(bundle, self._entries(obj)) else _filled_by_cert_manager(described)
             if CONVERSION_BEFORE_LOCAL_RUN in obj.metadata.annotations:
-                return ""  # it calls a process on a developer's machine, until that gives it back
+                return ""  # it calls a process outside of the cluster, until that process stops
             if isinstance(obj, CustomResourceDefinition) and not list(self._entries(obj)):
                 return (
                     f"{described}: spec.conversion does not call Service {self._namespace}/{self._objects.service}; "
