@@ -47,7 +47,7 @@ READ_AS: dict[str, Any] = {
     "the API server fills in `Backup` with its defaults": Backup(),
 }
 REFUSED = "refused"
-NOTHING = ("nothing", "nothing: an apply does not own it")
+NOTHING = ("nothing", "nothing, so your applies do not own the field")
 
 
 def rows() -> list[Row]:

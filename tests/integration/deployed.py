@@ -1,12 +1,19 @@
-"""A project to deploy: an operator of Gadgets, with a finalizer."""
+"""A project to deploy: an operator of Gadgets, with a finalizer; and the commands that deploy it."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import secrets
+import signal
 from pathlib import Path
+from typing import Any
 
+from integration.command import COMMAND, environment, run
 from kubewright import Client, CustomResource, Model, ObjectMeta, field
-from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.coordination.v1 import Lease
+from kubewright.apis.core.v1 import ConfigMap, Event, Pod
+from kubewright.testing import Cluster
 
 PROGRAM = """
 from datetime import timedelta
@@ -107,3 +114,102 @@ class Project:
     async def text(self, client: Client, namespace: str, name: str = "one") -> str:
         """Return the text that the operator wrote for the Gadget."""
         return (await client.get(ConfigMap, name, namespace=namespace)).data["text"]
+
+
+class Following:
+    """A process that follows a log."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def receives(self, text: str) -> None:
+        """Wait for a line with `text`."""
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            if text in line.decode():
+                return
+        raise AssertionError(f"the log ended without {text}")
+
+
+class Deployed:
+    """A project, its cluster, and the command line between them."""
+
+    def __init__(self, project: Project, cluster: Cluster) -> None:
+        self.project = project
+        self.client = cluster.client
+        self.table = cluster.config.image_table
+        self._kubeconfig = cluster.kubeconfig()
+
+    async def run(self, *arguments: str) -> tuple[int, str]:
+        """Return the exit status of a command, and its output."""
+        return await asyncio.to_thread(run, *arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
+
+    async def good(self, *arguments: str) -> str:
+        status, said = await self.run(*arguments)
+        assert status == 0, said
+        return said
+
+    async def failed(self, *arguments: str) -> str:
+        status, said = await self.run(*arguments)
+        assert status == 1, said
+        return said
+
+    async def document(self, *arguments: str) -> Any:
+        """Return the JSON document that a command prints, after what it says on standard error."""
+        said = (await self.run(*arguments, "--output=json"))[1]
+        return json.loads(said[said.index("{") :])
+
+    async def interrupted(self, *arguments: str, when: str) -> str:
+        """Return the output of a command that is interrupted as soon as it has printed `when`."""
+        process, said = await self._started(*arguments, when=when)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        said += (await process.stdout.read()).decode()
+        assert await process.wait() == 1, said
+        return said
+
+    async def killed(self, *arguments: str, when: str) -> str:
+        """Return the output of a command that is killed as soon as it has printed `when`."""
+        process, said = await self._started(*arguments, when=when)
+        process.kill()
+        await process.wait()
+        return said
+
+    async def _started(self, *arguments: str, when: str) -> tuple[asyncio.subprocess.Process, str]:
+        process = await asyncio.create_subprocess_exec(
+            COMMAND, *arguments, cwd=self.project.folder, env=environment(self._kubeconfig),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        assert process.stdout is not None
+        said = ""
+        while when not in said:
+            line = await process.stdout.readline()
+            assert line, said
+            said += line.decode()
+        return process, said
+
+    async def follow(self) -> Following:
+        """Start `kubewright logs -f`."""
+        process = await asyncio.create_subprocess_exec(
+            COMMAND, "logs", "-f", cwd=self.project.folder, env=environment(self._kubeconfig),
+            stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        return Following(process)
+
+    async def pods(self) -> list[Pod]:
+        found = await self.client.list(Pod, namespace=self.project.namespace)
+        return [each for each in found if each.metadata.deletion_timestamp is None]
+
+    async def process(self) -> int:
+        """Return the process of the manager."""
+        (pod,) = await self.pods()
+        events = await self.client.list(Event, namespace=self.project.namespace)
+        started = [each for each in events if each.reason == "Started" and each.involved_object.uid == pod.metadata.uid]
+        assert len(started) == pod.status.container_statuses[0].restart_count + 1
+        last = max(started, key=lambda each: int(each.metadata.resource_version))
+        return int((last.message or "").split()[-1])
+
+    async def holder(self) -> str:
+        lease = await self.client.get(Lease, "gadgets", namespace=self.project.namespace)
+        assert lease.spec.holder_identity
+        return lease.spec.holder_identity

@@ -268,6 +268,35 @@ def test_generate_writes_and_checks(tmp_path: Path) -> None:
     assert complaint == "not up to date: config/rbac/role.yaml; run this without --check\n"
 
 
+def test_a_program_that_runs_on_import_is_explained(tmp_path: Path) -> None:
+    folder = project(tmp_path, "thing:manager", f"{PROGRAM}\nmanager.main()\n")
+    status, said = run("generate", folder=folder)
+    assert status == 1
+    assert said.endswith('on import of "thing"; call manager.main() only under `if __name__ == "__main__":`\n')
+    assert "Traceback" not in said
+
+
+def test_a_flag_that_the_program_does_not_have_is_named(tmp_path: Path) -> None:
+    parser = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--resync', type=int)\n"
+    program = parser + PROGRAM.replace("Manager([reconcile])", 'Manager([reconcile], name="things", parser=parser)')
+    folder = project(tmp_path, "thing:manager", program)
+    pyproject = folder / "pyproject.toml"
+    settings = pyproject.read_text()
+    pyproject.write_text(settings + '\nargs = ["--resnc=7"]\n')
+    for command in (["generate"], ["generate", "installer"], ["generate", "chart"]):
+        said = failure(*command, folder=folder)
+        assert said.endswith("pyproject.toml: tool.kubewright.args: things has no flag --resnc; did you mean --resync?")
+    pyproject.write_text(settings + '\nargs = ["--resync=often"]\n')
+    assert "argument --resync: invalid int value: 'often'" in failure("generate", folder=folder)
+    for args in ('"--resync=7"', '"--resync", "7"', '"--resync=$(RESYNC)"'):
+        pyproject.write_text(f"{settings}\nargs = [{args}]\n")
+        run("generate", folder=folder)
+        assert run("generate", "--check", folder=folder)[0] == 0
+    (folder / "thing.py").write_text(f"{PROGRAM}\n{parser}\nif __name__ == '__main__':\n    manager.main(parser)\n")
+    pyproject.write_text(settings + '\nargs = ["--other=7"]\n')
+    assert run("generate", folder=folder)[0] == 0
+
+
 def test_an_option_before_a_generate_command_is_not_an_option_of_the_command(tmp_path: Path) -> None:
     folder = project(tmp_path, "thing:manager", PROGRAM)
     status, said = run("generate", "--check", "installer", folder=folder)
@@ -293,6 +322,11 @@ def test_generate_removes_stale_files_and_keeps_edited_samples(tmp_path: Path) -
     assert run("generate", folder=folder)[0] == 0
     sample = folder / "config/samples/thing_v1_thing.yaml"
     sample.write_text(sample.read_text().replace("thing-sample", "mine"))
+    sample.write_text(sample.read_text() + "spec:\n  size: 1\n")
+    status, shown = run("generate", "--check", folder=folder)
+    assert status == 1
+    assert "no longer fits Thing: spec: unknown field" in shown
+    assert shown.endswith("Error: samples that break the rules of their types: config/samples/thing_v1_thing.yaml\n")
     (folder / "config/rbac/extra_role.yaml").write_text("kind: Role\n")
     shutil.copytree(folder / "config/default", folder / "config/staging")
     (folder / "thing.py").write_text(PROGRAM.replace("Thing", "Other"))

@@ -6,120 +6,22 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
-from integration.command import COMMAND, environment, run
-from integration.deployed import Project
+from integration.command import run
+from integration.deployed import Deployed, Project
 from integration.programs import is_ready
 from kubewright import ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.apis.coordination.v1 import Lease
-from kubewright.apis.core.v1 import Endpoints, Event, Namespace, Pod, Service
+from kubewright.apis.core.v1 import Endpoints, Namespace, Service
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding
 from kubewright.client._patch import MergePatch
 from kubewright.models._rbac import PolicyRule
 from kubewright.testing import Cluster, eventually, gone
 from kubewright_controlplane.kubelet.images import ImageTable
-
-
-class Following:
-    """A process that follows a log."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-
-    async def receives(self, text: str) -> None:
-        """Wait for a line with `text`."""
-        assert self.process.stdout is not None
-        async for line in self.process.stdout:
-            if text in line.decode():
-                return
-        raise AssertionError(f"the log ended without {text}")
-
-
-class Deployed:
-    """A project, its cluster, and the command line between them."""
-
-    def __init__(self, project: Project, cluster: Cluster) -> None:
-        self.project = project
-        self.client = cluster.client
-        self.table = cluster.config.image_table
-        self._kubeconfig = cluster.kubeconfig()
-
-    async def run(self, *arguments: str) -> tuple[int, str]:
-        """Return the exit status of a command, and its output."""
-        return await asyncio.to_thread(run, *arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
-
-    async def good(self, *arguments: str) -> str:
-        status, said = await self.run(*arguments)
-        assert status == 0, said
-        return said
-
-    async def failed(self, *arguments: str) -> str:
-        status, said = await self.run(*arguments)
-        assert status == 1, said
-        return said
-
-    async def interrupted(self, *arguments: str, when: str) -> str:
-        """Return the output of a command that is interrupted as soon as it has printed `when`."""
-        process = await asyncio.create_subprocess_exec(
-            COMMAND, *arguments, cwd=self.project.folder, env=environment(self._kubeconfig),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        assert process.stdout is not None
-        said = ""
-        while when not in said:
-            line = await process.stdout.readline()
-            assert line, said
-            said += line.decode()
-        process.send_signal(signal.SIGINT)
-        said += (await process.stdout.read()).decode()
-        assert await process.wait() == 1, said
-        return said
-
-    async def follow(self) -> Following:
-        """Start `kubewright logs -f`."""
-        process = await asyncio.create_subprocess_exec(
-            COMMAND, "logs", "-f", cwd=self.project.folder, env=environment(self._kubeconfig),
-            stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        return Following(process)
-
-    async def pods(self) -> list[Pod]:
-        found = await self.client.list(Pod, namespace=self.project.namespace)
-        return [each for each in found if each.metadata.deletion_timestamp is None]
-
-    async def process(self) -> int:
-        """Return the process of the manager."""
-        (pod,) = await self.pods()
-        events = await self.client.list(Event, namespace=self.project.namespace)
-        started = [each for each in events if each.reason == "Started" and each.involved_object.uid == pod.metadata.uid]
-        assert len(started) == pod.status.container_statuses[0].restart_count + 1
-        last = max(started, key=lambda each: int(each.metadata.resource_version))
-        return int((last.message or "").split()[-1])
-
-    async def holder(self) -> str:
-        lease = await self.client.get(Lease, "gadgets", namespace=self.project.namespace)
-        assert lease.spec.holder_identity
-        return lease.spec.holder_identity
-
-
-@pytest_asyncio.fixture
-async def deployed(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Deployed]:
-    found = Deployed(Project(tmp_path), cluster)
-    yield found
-    await found.run("undeploy", "--yes", "--timeout=20")
-
-
-@pytest.fixture
-def processes(kubewright_target: str) -> None:
-    if kubewright_target != "embedded":
-        pytest.skip("on other control planes images are images")
 
 
 @pytest.mark.usefixtures("processes")
@@ -210,11 +112,11 @@ async def test_a_failing_manager_is_reported_with_its_last_lines(deployed: Deplo
     assert last.startswith(f"Error: {deployed.project.name} does not run: Pod {deployed.project.deployment}-")
     assert "CrashLoopBackOff: its last run ended with exit code 1 (Error)" in last
     doctor = await deployed.failed("doctor")
-    assert "CrashLoopBackOff" in doctor
+    assert "its last run ended with exit code 1" in doctor
     assert "kubewright logs" in doctor
-    status = json.loads((await deployed.run("status", "-o", "json"))[1])
+    status = await deployed.document("status")
     assert status["converged"] is False
-    assert "CrashLoopBackOff" in status["pods"][0]["why"]
+    assert "its last run ended with exit code 1" in status["pods"][0]["why"]
 
 
 @pytest.mark.usefixtures("processes")
@@ -273,7 +175,8 @@ async def test_a_project_does_not_replace_the_operator_of_another_with_the_same_
     )
     assert f"that project defines {project.crd}, this one defines {second.project.crd}. Nothing was changed" in said
     await gone(client.get, CustomResourceDefinition, second.project.crd)
-    assert "belongs to another project" in await second.failed("undeploy", "--yes")
+    for command in (["undeploy", "--yes"], ["status"], ["logs"], ["doctor"]):
+        assert "belongs to another project" in await second.failed(*command)
     await client.get(Deployment, project.deployment, namespace=project.namespace)
     await second.good("deploy", "--no-wait", "--take-over")
     assert "belongs to another project" in await deployed.failed("deploy", "--no-wait")
@@ -396,7 +299,7 @@ async def test_the_doctor_names_problems_and_remedies(deployed: Deployed) -> Non
         await client.get(Deployment, project.deployment, namespace=project.namespace),
         MergePatch({"spec": {"replicas": 0}}),
     )
-    found = json.loads((await deployed.run("doctor", "-o", "json"))[1])["findings"]
+    found = (await deployed.document("doctor"))["findings"]
     by_subject = {each["subject"]: each for each in found}
     assert (
         f"lacks permission to get, list, watch, update, patch gadgets.{project.group}" in by_subject["rbac"]["problem"]
@@ -528,6 +431,11 @@ async def test_the_doctor_survives_a_crd_that_the_api_server_rejects(deployed: D
     assert "versions that the program no longer has (v1)" in crd["problem"]
     assert "status.storedVersions" in crd["remedy"]
     assert any(each["subject"] == "deployment" for each in findings)
+    for command in (["install"], ["deploy", "--no-wait"]):
+        said = await deployed.failed(*command)
+        assert said.startswith(f"Error: CustomResourceDefinition {project.crd}: {crd['problem']}. Nothing was changed.")
+        assert crd["remedy"] in said
+    await gone(deployed.client.get, Namespace, project.namespace)
     said = await deployed.failed("status")
     assert f"Gadget.{project.group} is installed, in v1 alone, without v2" in said
     project.set('image = "not an image"')

@@ -255,7 +255,7 @@ async def test_help_lists_options_of_the_command_and_of_the_operator(project: Pa
     async with run(project, "--help") as running:
         assert await running.ended() == 0
     assert "--embedded" in running.said
-    assert "usage: webserver-operator" in running.said
+    assert "usage: kubewright run [-h]" in running.said
     assert "--leader-elect" in running.said
 
 

@@ -47,6 +47,10 @@ def test_a_second_version_copies_the_first_and_explains_what_is_not_converted(pr
     assert "quota: str" in second
     assert '    version="v1",\n    storage=False,\n    short_names=["tn"],\n' in second
     assert "Versions are not converted (conversion strategy None)" in done.output
+    assert (
+        "To store them in v1, make two edits: remove storage=False from the class Tenant in src/web/api/v1/tenant.py, "
+        "and add storage=False to the class Tenant in src/web/api/v1alpha1/tenant.py." in done.output
+    )
     assert "Warning" not in generate(project)
     first.write_text(first.read_text().replace("    quota", "    color: str | None = None\n    quota"))
     assert "Tenant: version v1 lacks spec.color of v1alpha1" in generate(project)
@@ -72,3 +76,73 @@ def test_create_webhook_names_the_alternatives() -> None:
     assert done.exit_code == 1
     assert "there is no scaffold of webhooks yet" in done.output
     assert 'the page "Webhooks"' in done.output
+
+
+@pytest.mark.parametrize(
+    ("group", "remedy"), [("cache.example.com", "pass --group cache"), ("example.com", "omit --group")]
+)
+def test_a_group_that_ends_with_the_domain_is_refused(project: Path, group: str, remedy: str) -> None:
+    done = create("v1", "--group", group)
+    assert done.exit_code == 2
+    assert f'makes the API group "{group}.example.com"; {remedy}' in " ".join(done.output.split())
+    assert not (project / "src/web/api/v1").exists()
+
+
+def test_a_controller_of_a_kind_of_kubernetes_gets_a_test_and_the_next_steps(project: Path) -> None:
+    done = run("create", "controller", "--group", "apps", "--version", "v1", "--kind", "Deployment")
+    assert "wrote tests/test_deployment.py" in done.output
+    assert "Next: edit the controller and its test, then run\n\n  make manifests\n  make test" in done.output
+    assert "from kubewright.apis.apps.v1 import Deployment" in (project / "tests/test_deployment.py").read_text()
+
+
+def test_the_test_of_a_new_kind_names_the_command_that_writes_its_sample(project: Path) -> None:
+    create("v1")
+    assert "run `make manifests`" in (project / "tests/test_tenant.py").read_text()
+
+
+def test_a_cluster_scoped_kind_with_a_controller_is_named_when_the_operator_is_restricted() -> None:
+    create("v1", "--namespaced=false")
+    done = run("edit", "--namespaced")
+    assert done.exit_code == 0
+    assert "Warning: Tenant: objects of this kind belong to no namespace" in done.output
+    assert "kubewright edit --namespaced=false" in done.output
+    assert "Warning" not in run("edit", "--namespaced=false").output
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (
+            "layout: [kubewright/v1]\nprojectName: web\nrepo: web\ndomain: 5\n",
+            "Expected `str`, got `int` - at `$.domain`",
+        ),
+        ("layout: [kubewright/v1]\nprojectName: web\nrepo: web\n", "missing required field `domain`"),
+        ("- web\n", "not an object"),
+    ],
+)
+def test_a_broken_record_is_named(project: Path, content: str, fault: str) -> None:
+    (project / "PROJECT").write_text(content)
+    done = create("v1")
+    assert done.exit_code == 1
+    assert f"{project / 'PROJECT'}" in done.output
+    assert fault in done.output
+
+
+@pytest.mark.parametrize("content", [b"[[[", b"\xff", b"tool = 5\n"])
+def test_settings_that_cannot_be_edited_are_named(project: Path, content: bytes) -> None:
+    (project / "pyproject.toml").write_bytes(content)
+    done = run("edit", "--namespaced")
+    assert done.exit_code == 1
+    assert "Error: " in done.output
+    assert "pyproject.toml: " in done.output
+
+
+def test_a_file_that_cannot_be_written_is_named(project: Path) -> None:
+    create("v1")
+    (project / "config").write_text("a file where a folder should be")
+    command = [Path(sys.executable).with_name("kubewright"), "generate"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert "config" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PYPROJECT = '[project]\nname = "fleet"\n[tool.kubewright]\nmanager = "fleet.main:manager"\n'
 MAIN = """
 from kubewright import Context, Manager, controller
@@ -67,6 +69,21 @@ def test_a_module_of_the_api_that_fails_is_named_with_its_line(tmp_path: Path) -
     broken = project(tmp_path) / "src/fleet/api/v2/ship.py"
     broken.write_text("\nimport nowhere\n")
     assert f"{broken}, line 2: ModuleNotFoundError: No module named 'nowhere'" in kinds(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "meant"),
+    [
+        ("from kubewright import markers as m\nm.Minimun(1)\n", "Minimum"),
+        ("from kubewright import Contxt\n", "Context"),
+        ("from kubewright.apis.apps.v1 import Deploymnt\n", "Deployment"),
+    ],
+)
+def test_a_misspelled_name_is_reported_with_the_one_that_was_probably_meant(
+    tmp_path: Path, code: str, meant: str
+) -> None:
+    (project(tmp_path) / "src/fleet/api/v1/port.py").write_text(code)
+    assert f"; did you mean '{meant}'? (on import of " in kinds(tmp_path)
 
 
 def test_a_kind_in_several_versions_becomes_one_definition(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -13,6 +13,8 @@ from kubewright.apis.core.v1 import (
     ConfigMap,
     Container,
     Namespace,
+    Node,
+    Pod,
     PodSpec,
     PodTemplateSpec,
     Secret,
@@ -24,9 +26,10 @@ from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, controller
 from kubewright.controllers.predicates import Predicate
-from kubewright.http.message import Response
+from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import ConfigError, Conflict, Invalid, NotFound, Status, StatusCause, StatusDetails
 from kubewright.models import PolicyRule
+from kubewright.testing._faults import failure
 
 from .workshop import NAMESPACE, Workshop, config_map, secret
 
@@ -247,6 +250,63 @@ async def test_an_undeclared_write_of_a_kind_is_reported_once(shop: Workshop, ca
     await within(shop, work)
     told = [vars(each)["fields"]["resource"] for each in caplog.records if each.msg == "Undeclared resource written"]
     assert told == ["services"]
+
+
+async def test_a_document_in_place_of_an_object_is_refused_with_what_to_write(shop: Workshop) -> None:
+    document: Any = {"kind": "Service", "metadata": {"name": "web"}}
+
+    async def work(ctx: Context[ConfigMap]) -> None:
+        for write in (ctx.apply, ctx.create, ctx.client.apply, ctx.client.create, ctx.client.update):
+            with pytest.raises(TypeError, match=r"got a dict: write Service\(metadata=.*codec.from_dict\(Service, doc"):
+                await write(document)
+        service: Any = Service(metadata=document["metadata"])
+        with pytest.raises(TypeError, match=r"Service.metadata takes ObjectMeta, got a dict: write metadata="):
+            await ctx.apply(service)
+        with pytest.raises(TypeError, match="got the class Service"):
+            await ctx.apply(Service)  # type: ignore[type-var]
+
+    await within(shop, work)
+
+
+async def test_an_undeclared_read_is_reported_once_per_kind(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    @controller(
+        ConfigMap,
+        owns=[Secret],
+        cached=[Service],
+        rules=[PolicyRule(api_groups=["apps"], resources=["*"], verbs=["*"])],
+        predicate=only_web,
+    )
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        for declared in (ConfigMap, Secret, Service, Deployment):
+            await ctx.get_or_none(declared, "one")
+        for _ in range(2):
+            await ctx.get_or_none(Pod, "one")
+            await ctx.list(Node)
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    assert shop.told.failures == []
+    found = [vars(each)["fields"] for each in caplog.records if each.msg == "Undeclared resource read"]
+    assert [each["resource"] for each in found] == ["pods", "nodes"]
+    assert "cached=[Pod]" in found[0]["advice"]
+
+
+async def test_a_read_without_permission_names_the_declaration_that_grants_it(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=only_web)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.get_or_none(Pod, "one")
+
+    def deny(request: Request) -> Response | None:
+        return failure(403, "Forbidden", "pods is forbidden") if request.path.endswith("/pods") else None
+
+    shop.spoil = deny
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    line = next(vars(each)["fields"] for each in caplog.records if each.msg == "Reconcile failed")
+    assert line["error"].startswith("ConfigError: Pod cannot be read: pods: ")
+    assert "cached=[Pod]" in line["error"]
 
 
 async def test_an_undeclared_write_of_a_status_is_reported(shop: Workshop, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,6 +10,7 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Node, Secret, Service
 from kubewright.cache import Informer
 from kubewright.controllers import (
+    Backoff,
     Context,
     DeletedContext,
     Finalizer,
@@ -170,6 +171,42 @@ def test_wrong_declarations_are_refused_with_a_hint() -> None:
         controller(Deployment, timeout=0)
     with pytest.raises(ConfigError, match="debounce must not be negative, got -1 s"):
         controller(Deployment, debounce=timedelta(seconds=-1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"owns": ConfigMap}, r"owns takes a list of kinds, got the class ConfigMap: write owns=\[ConfigMap\]"),
+        ({"owns": ["Secret"]}, r"owns takes a list of kinds, got 'Secret': write owns=\[Secret\]"),
+        ({"owns": [Secret()]}, r"owns takes a list of kinds, got a Secret: write owns=\[Secret\]"),
+        ({"cached": "Secret"}, r"cached takes a list of kinds, got 'Secret': write cached=\[Secret\]"),
+        ({"writes": [ShopStatus]}, r"writes takes a list of kinds, got the class ShopStatus"),
+        (
+            {"watches": [ConfigMap]},
+            r"watches takes a list of watches, got the class ConfigMap: write "
+            r"watches=\[Watch.mapped\(ConfigMap, function\)\], or cached=\[ConfigMap\]",
+        ),
+        (
+            {"finalizer": "n.example.com/x"},
+            r"finalizer takes a Finalizer, got 'n.example.com/x': write finalizer=Finalizer\(",
+        ),
+        ({"retry": Backoff()}, r"retry takes a Retry, got a Backoff: write retry=Retry\("),
+        ({"delete_fuse": 5}, r"delete_fuse takes a DeleteFuse, got 5"),
+        ({"workers": "4"}, "workers must be at least 1, got '4'"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_with_what_to_write(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"controller for Deployment: {message}"):
+        controller(Deployment, **arguments)
+
+
+def test_a_duration_that_is_neither_a_number_nor_a_timedelta_is_refused() -> None:
+    with pytest.raises(TypeError, match="timeout must be a number of seconds or a timedelta, got '5'"):
+        controller(Deployment, timeout="5")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Result: requeue_after must be a number of seconds or a timedelta, got '10'"):
+        Result(requeue_after="10")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="Result: requeue_after must not be negative, got -1 s"):
+        Result(requeue_after=-1)
 
 
 def test_a_finalizer_without_a_domain_is_refused() -> None:

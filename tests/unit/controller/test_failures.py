@@ -1,6 +1,7 @@
 """Failed reconciles: logs, retries and backoff."""
 
 import asyncio
+import inspect
 import logging
 from datetime import timedelta
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.client._patch import MergePatch
 from kubewright.controllers import Backoff, Context, Retry, controller
 from kubewright.controllers._reconcile import Failure, Outcome
 from kubewright.http.message import Request as HTTPRequest
@@ -102,6 +104,36 @@ async def test_a_traceback_begins_in_the_reconciler_and_is_shown_again_only_for_
     await shop.admin.update(bad)
     await shop.settle()
     assert [each.exc_info is not None for each in caplog.records if each.msg == "Reconcile failed"] == [True]
+
+
+async def test_an_error_without_a_traceback_is_logged_with_the_line_of_the_call(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, owns=[Secret], predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(Secret())
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    line: Any = next(each for each in caplog.records if each.msg == "Reconcile failed")
+    assert line.fields["error"] == "ConfigError: Secret: a name is required"
+    assert line.fields["at"] == f"{__file__}:{inspect.getsourcelines(reconcile.reconcile)[1] + 2}"
+
+
+async def test_an_error_that_retries_repeat_within_a_second_is_logged_once(
+    shop: Workshop, clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise OSError("the cloud is down")
+
+    await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(0.9)
+    assert len(shop.told.failures) == 8
+    assert errors(caplog) == ["Reconcile failed"]
+    await clock.advance(5)
+    assert errors(caplog) == ["Reconcile failed"] * 4
 
 
 async def test_a_reconciler_whose_own_task_was_cancelled_is_retried(shop: Workshop, clock: VirtualClock) -> None:
@@ -395,3 +427,58 @@ async def test_a_child_of_another_owner_is_reported_and_retried_with_growing_del
     await clock.advance(20)
     child = await shop.admin.get(Secret, "shared", namespace=NAMESPACE)
     assert child.metadata.owner_references[0].name == "second"
+
+
+async def test_an_object_whose_reconciles_keep_failing_gets_a_warning_event_until_one_succeeds(
+    shop: Workshop, clock: VirtualClock
+) -> None:
+    broken = True
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if broken:
+            _ = 1 / 0
+
+    loop = await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await clock.advance(0.5)
+    assert shop.events == []  # a short failure is nobody's business but the log's
+    await clock.advance(60)
+    assert set(shop.events) == {'Warning ReconcileFailed ConfigMap "web": ZeroDivisionError: division by zero'}
+    assert len(shop.events) < 10
+    broken = False
+    await clock.advance(1000)
+    assert shop.events[-1] == 'Normal ReconcileSucceeded ConfigMap "web": Reconciled, after attempts that failed'
+    assert loop.queue.known == 0
+
+
+async def test_a_permanent_failure_is_a_warning_event_immediately(shop: Workshop, clock: VirtualClock) -> None:
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if ctx.object.data["text"] == "wrong":
+            raise TerminalError("the text is wrong")
+
+    await shop.run(reconcile)
+    web = await shop.create(config_map("web", text="wrong"))
+    assert shop.events == ['Warning ReconcileFailed ConfigMap "web": TerminalError: the text is wrong']
+    await shop.admin.patch(web, MergePatch({"data": {"text": "right"}}))
+    await clock.advance(1)
+    assert shop.events[1:] == ['Normal ReconcileSucceeded ConfigMap "web": Reconciled, after attempts that failed']
+
+
+async def test_a_role_that_the_controller_may_not_bind_is_one_short_line_with_advice(
+    shop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = "\n".join('{APIGroups:["apps"], Resources:["deployments"], Verbs:["get"]}' for _ in range(40))
+    message = f'rolebindings "team" is forbidden: attempting to grant RBAC permissions not currently held:\n{rules}'
+
+    @controller(ConfigMap, predicate=ours)
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        raise Forbidden(message)
+
+    loop = await shop.run(reconcile)
+    await shop.create(config_map("web"))
+    await shop.stop(loop)
+    line: Any = next(each for each in caplog.records if each.msg == "Reconcile failed")
+    assert line.fields["error"].endswith("attempting to grant RBAC permissions not currently held: 40 rules")
+    assert 'resources=["clusterroles"], resource_names=[...], verbs=["bind"]' in line.fields["advice"]

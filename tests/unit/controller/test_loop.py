@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from kubewright.apis.core.v1 import ConfigMap, Secret
+from kubewright.apis.core.v1 import ConfigMap, Namespace, Secret
 from kubewright.cache import Lister
 from kubewright.controllers import Context, DeletedContext, Request, Result, Watch, controller
 from kubewright.controllers._reconcile import Outcome
-from kubewright.controllers.predicates import labels_changed
+from kubewright.controllers.predicates import Predicate, labels_changed
 from kubewright.controllers.sources import Channel
 from kubewright.testing import VirtualClock
 
@@ -260,6 +260,30 @@ async def test_a_graceful_stop_lets_running_reconciles_finish_and_starts_none(sh
     assert begun == ended == ["a"]
 
 
+async def test_a_cluster_scoped_object_has_one_request_whether_its_namespace_is_none_or_empty(shop: Workshop) -> None:
+    at_work: set[str] = set()
+    seen: list[str] = []
+
+    def namespaces(changed: ConfigMap, _: Lister[Namespace]) -> Iterable[Request]:
+        return [Request("", NAMESPACE)]  # as in Go
+
+    async def reconcile(ctx: Context[Namespace]) -> None:
+        assert ctx.request.name not in at_work
+        at_work.add(ctx.request.name)
+        await asyncio.sleep(1)
+        at_work.discard(ctx.request.name)
+        seen.append(ctx.request.name)
+
+    mine = Predicate(lambda event: event.key.name == NAMESPACE)
+    watch = Watch.mapped(ConfigMap, namespaces, predicate=ours)
+    await shop.run(controller(Namespace, watches=[watch], predicate=mine)(reconcile))
+    await shop.create(config_map("web"))
+    await shop.clock.advance(5)
+    assert seen == [NAMESPACE, NAMESPACE]
+    assert shop.told.failures == []
+
+
 def test_a_cluster_scoped_request_has_no_namespace() -> None:
+    assert Request("", "node-1") == Request(None, "node-1")
     assert str(Request(None, "node-1")) == "node-1"
     assert str(Request("shop", "web")) == "shop/web"

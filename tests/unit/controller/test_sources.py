@@ -211,7 +211,7 @@ async def test_a_request_is_not_retried_after_its_last_attempt_until_something_c
 ) -> None:
     tries: list[tuple[int, bool]] = []
 
-    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(attempts=3)))
+    @controller(ConfigMap, predicate=ours, retry=Retry(backoff=Backoff(base=1, attempts=3)))
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         tries.append((ctx.attempt, ctx.is_last_attempt))
         raise OSError("the cloud is down")

@@ -60,6 +60,13 @@ class Session:
     open: bool = True
 
 
+async def plain_function(ctx: Context[ConfigMap]) -> None:
+    """Does nothing."""
+
+
+noop = controller(ConfigMap)(plain_function)
+
+
 def recorder(seen: list[str]) -> Controller[ConfigMap]:
     @controller(ConfigMap, predicate=only_web)
     async def reconcile(ctx: Context[ConfigMap]) -> None:
@@ -191,6 +198,26 @@ async def test_a_manager_runs_once_at_a_time(transport: HandlerTransport) -> Non
             await manager.run()
 
 
+@pytest.mark.parametrize(
+    ("controllers", "options", "message"),
+    [
+        ([plain_function], {}, "the function plain_function is none: decorate the reconcile function with @controller"),
+        (noop, {}, r"Manager takes a list of controllers: write Manager\(\[plain_function\]\)"),
+        (None, {}, "Manager takes a list of controllers, got a NoneType"),
+        ([noop], {"leader_election": True}, r"got True: write leader_election=LeaderElection\(\.\.\.\)"),
+        ([noop], {"config": "~/.kube/config"}, "config takes a Config, got '~/.kube/config'"),
+        ([noop], {"namespaces": ""}, "namespaces='' has an empty name; leave namespaces out"),
+        ([noop], {"namespaces": ["a", ""]}, "has an empty name; leave namespaces out"),
+        ([noop], {"namespaces": []}, "namespaces=\\[\\] has no name; leave namespaces out"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_with_what_to_write(
+    controllers: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Manager(controllers, **options)
+
+
 def test_config_and_transport_exclude_each_other(transport: HandlerTransport) -> None:
     with pytest.raises(ConfigError, match="give one of them"):
         Manager(config=Config("http://127.0.0.1:1"), transport=transport)
@@ -240,6 +267,11 @@ def test_custom_flags_reach_the_manager(capsys: pytest.CaptureFixture[str]) -> N
         run_program(manager.replace(parser=parser), ["--help"])
     shown = capsys.readouterr().out
     assert "address of the DNS API" in shown
+    text = " ".join(shown.split())
+    assert "where /healthz and /readyz are served (default: :8081)" in text
+    assert '"0" turns it off (default: nowhere)' in text
+    assert "(default: console on a terminal, else json)" in text
+    assert "which lasts 15 s and is renewed every 2 s" in text
     assert "--leader-elect" in shown
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -156,6 +157,19 @@ async def test_a_namespace_without_permissions_is_reported_at_the_start(api: API
         await asyncio.wait_for(chosen.run(), 60)
     assert "list configmaps in namespace green" in str(caught.value)
     assert "blue" not in str(caught.value)
+
+
+async def test_a_namespace_that_does_not_exist_is_one_line_in_the_log(
+    api: API, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(ConfigMap)
+    async def reconcile(ctx: Context[ConfigMap]) -> None: ...
+
+    async with manager(api, reconcile, namespaces=["blue", "bleu"]):
+        pass
+    (line,) = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert line.msg == "Namespaces not found"
+    assert vars(line)["fields"]["namespaces"] == "bleu"
 
 
 async def test_a_gap_in_the_watch_of_one_namespace_does_not_affect_the_other(api: API) -> None:

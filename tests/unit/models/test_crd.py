@@ -94,8 +94,8 @@ def test_versions_that_do_not_fit_one_crd_are_rejected() -> None:
             (Second, Other),
             r"Other \(v2\) and .*Second \(v1\) are versions of one kind but differ: kind is 'Other'",
         ),
-        ((Second, Stored), "exactly one version must be the storage version, but v1, v2 is"),
-        ((First,), "exactly one version must be the storage version, but none is"),
+        ((Second, Stored), "exactly one version must be the storage version, but v1 and v2 are; set storage=False"),
+        ((First,), "exactly one version must be the storage version, but none is; remove storage=False"),
         ((Second, Second), "two classes define the same version"),
         ((Unserved,), "no version is served"),
     ):

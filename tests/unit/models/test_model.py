@@ -147,6 +147,12 @@ def make(annotation: Any, **default: Any) -> type[Model]:
     return type(Model)("Spec", (Model,), {"__annotations__": {"x": annotation}, "__module__": __name__, **default})
 
 
+class Plain:
+    """A class that is not derived from Model."""
+
+    size: int = 1
+
+
 @pytest.mark.parametrize(
     ("annotation", "message"),
     [
@@ -162,6 +168,8 @@ def make(annotation: Any, **default: Any) -> type[Model]:
         (list[float], r'Spec.x\[\]: "float"'),
         (object, "use Any with m.PreserveUnknownFields"),
         (Pod, "Spec.x: Pod is a kind, and an object cannot contain another"),
+        (Plain, r'Spec.x: "Plain" cannot be in a CRD; derive it from Model: class Plain\(Model\)'),
+        (list[Plain], r'Spec.x\[\]: "Plain" cannot be in a CRD; derive it from Model'),
         (complex, 'Spec.x: "complex" cannot be in a CRD; make it a Model'),
         (Literal["a", 1], "or all must be integers"),
         ("Missing", 'Spec.x: "Missing" is not defined here. Define it above the class'),
@@ -350,12 +358,38 @@ def test_a_json_name_of_a_field_is_rejected_with_a_suggestion() -> None:
         Condition(type="Ready")  # type: ignore[call-arg]
 
 
+def test_a_dict_in_place_of_a_model_is_rejected_with_what_to_write() -> None:
+    class Port(Model):
+        number: int
+
+    class Server(Model):
+        main: Port
+        others: Annotated[list[Port], MaxItems(3)] | None = None
+        labels: dict[str, str] = field(default_factory=dict)
+
+    wrong: Any = {"number": 80}
+    with pytest.raises(TypeError, match=r"Server.main takes Port, got a dict: write main=Port\(\.\.\.\), or convert"):
+        Server(main=wrong)
+    with pytest.raises(TypeError, match=r"Server.others takes Port, got a list of dicts: write others=\[Port\("):
+        Server(main=Port(number=80), others=[wrong])
+    assert Server(main=Port(number=80), labels={"a": "b"}).labels == {"a": "b"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"scale": Scale()}, r'Scale\.replicas is "\.spec\.replicas"; Spec has no field "replicas"'),
         ({"columns": [PrintColumn("Size", ".spec.sise")]}, r"has no field \"sise\"; did you mean 'size'"),
         ({"columns": [PrintColumn("Size", ".spek.size")]}, r'Thing has no field "spek"'),
+        (
+            {"columns": [PrintColumn("Size", ".spec.size", type="int")]},  # type: ignore[arg-type] # as at runtime
+            r'Thing: the type of column "Size" is "int"; it must be boolean, date, integer, number or string',
+        ),
+        (
+            {"columns": [PrintColumn("Size", ".spec.size", format="int16")]},  # type: ignore[arg-type]
+            r'Thing: the format of column "Size" is "int16"; it must be byte, .* or password',
+        ),
+        ({"columns": [PrintColumn("", ".spec.size")]}, r'Thing: the column of ".spec.size" needs a name'),
         ({"selectable_fields": [".spec.color"]}, r'Spec has no field "color"'),
     ],
 )

@@ -84,6 +84,8 @@ def test_a_kind_that_an_api_server_would_reject_is_rejected_with_the_field(spec:
     )
     with pytest.raises(ModelError, match=message):
         custom_resource_definition(thing)
+    with pytest.raises(ModelError, match=message):
+        thing.validate({"spec": {}})
 
 
 def test_a_selectable_field_must_exist_and_be_a_scalar() -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 import msgspec
@@ -25,6 +25,9 @@ from kubewright_cli.deployment.objects import FIELD_MANAGER
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
+
+NO_CRDS: Final = "No CRDs in this project"
+"""The output of commands that have nothing to do without a CRD."""
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -89,6 +89,10 @@ class _Commands(click.Group):
                 "; use an account with this permission: --kubeconfig, --context" if isinstance(error, Forbidden) else ""
             )
             raise click.ClickException(f"{explained(error)}{way_out}") from error
+        except OSError as error:
+            if error.filename is None:  # for example a closed pipe, which click handles
+                raise
+            raise click.ClickException(f"{error.filename}: {error.strerror}") from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

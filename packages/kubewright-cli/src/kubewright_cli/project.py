@@ -7,19 +7,28 @@ Manager, the settings name the package.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
+import inspect
+import re
 import sys
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
+from kubewright.machinery._suggestions import nearest
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
+from kubewright.manager._program import check_flags
 from kubewright.models import CustomResource, kinds_of
 from kubewright_cli.manifests import Manifests, Settings, render
 from kubewright_cli.manifests.settings import NO_MANAGER
+from kubewright_cli.manifests.workload import flags
+
+_NO_SUCH_NAME: Final = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,26 @@ class Project:
     def manifests(self) -> Manifests:
         """Return the manifests of the deployment. Raises ConfigError for a project without a Manager."""
         return render(self.manager, self.kinds, self.settings)
+
+    def require_known_flags(self) -> None:
+        """Raise ConfigError if the program does not accept the flags of its container, for example `args` in the
+        settings.
+
+        Nothing is known of a program that gives a parser to `Manager.main` instead of `Manager`.
+        """
+        module = sys.modules[self.settings.manager.partition(":")[0]]
+        if self.manager.parser is None and _gives_parser_to_main(module):
+            return
+        try:
+            check_flags(self.manager, list(flags(self.settings)))
+        except ConfigError as error:
+            raise ConfigError(f"{self.root / 'pyproject.toml'}: tool.kubewright.args: {error}") from error
+
+
+def _gives_parser_to_main(module: ModuleType) -> bool:
+    calls = (each for each in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(each, ast.Call))
+    mains = (each for each in calls if isinstance(each.func, ast.Attribute) and each.func.attr == "main")
+    return any(each.args or each.keywords for each in mains)
 
 
 def find_root(start: Path | None = None) -> Path:
@@ -115,6 +144,11 @@ def _import(root: Path, name: str) -> ModuleType:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise
         raise _import_failed(root, name, error) from error
+    except SystemExit as error:
+        raise ConfigError(
+            f'{root / "pyproject.toml"}: the program ends on import of "{name}"; call manager.main() only under '
+            '`if __name__ == "__main__":`'
+        ) from error
     except Exception as error:
         raise _import_failed(root, name, error) from error
 
@@ -126,5 +160,17 @@ def _import_failed(root: Path, module: str, error: Exception) -> ConfigError:
     else:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if Path(frame.filename).is_relative_to(root)]
-        file, line, what = (own or frames)[-1].filename, (own or frames)[-1].lineno, str(error)
+        file, line, what = (own or frames)[-1].filename, (own or frames)[-1].lineno, f"{error}{_meant(error)}"
     return ConfigError(f'{file}, line {line}: {type(error).__name__}: {what} (on import of "{module}")')
+
+
+def _meant(error: Exception) -> str:
+    """Suggest the attribute or the name that an import misspells, as Python does below a traceback."""
+    if isinstance(error, AttributeError) and error.name:
+        name, owner = error.name, error.obj
+    elif isinstance(error, ImportError) and (found := _NO_SUCH_NAME.match(str(error))):
+        name, owner = found[1], sys.modules.get(found[2])
+    else:
+        return ""
+    similar = nearest(name, (each for each in dir(owner) if not each.startswith("_")))
+    return f"; did you mean {similar!r}?" if similar else ""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Final
 
 import click
 
 from kubewright.machinery.errors import ConfigError
-from kubewright.models import Object
 from kubewright.models._custom import plural_of
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH, Name, not_here, required
 from kubewright_cli.scaffold import plan
 from kubewright_cli.scaffold.changes import WouldOverwrite
 from kubewright_cli.scaffold.names import group_faults, kind_faults, module_name, plural_faults, version_faults
-from kubewright_cli.scaffold.record import Record, Resource, project_root
+from kubewright_cli.scaffold.record import Record, Resource, built_in, project_root
 
 _GROUPS_OF_KUBERNETES: Final = ("apps", "core")
 """Groups that are more often meant to be those of Kubernetes than to be new ones."""
@@ -92,8 +90,8 @@ def api(
     addition = plan.api(root, record, added)
     _write(addition, force=force)
     if others and version not in {each.version for each in others}:
-        _explain_versions(kind, version, others[0].version, addition.copied_from)
-    console.say("\nNext: edit the types and the controller, then run\n\n  make manifests\n  make test")
+        _explain_versions(added, others[0], plan.stored(root, others), addition.copied_from)
+    _say_next("the types and the controller" if added.controller else "the types")
 
 
 @command.command("webhook", context_settings={"ignore_unknown_options": True}, add_help_option=False, hidden=True)
@@ -138,6 +136,7 @@ def _create_controller(root: Path, record: Record, group: str, version: str, kin
     if holders and not (force and resource in holders):
         raise ConfigError(f"{kind} already has a controller, for {holders[0].api_version}; a kind has one controller")
     _write(plan.controller(root, record, resource), force=force)
+    _say_next("the controller and its test")
 
 
 def _known(record: Record, group: str, version: str, kind: str) -> Resource:
@@ -145,7 +144,7 @@ def _known(record: Record, group: str, version: str, kind: str) -> Resource:
     for each in record.versions_of(group, kind):
         if each.version == version:
             return each
-    found = _built_in(group, version, kind)
+    found = built_in(group, version, kind)
     group = group or "core"
     if found is None:
         raise ConfigError(
@@ -155,19 +154,9 @@ def _known(record: Record, group: str, version: str, kind: str) -> Resource:
     return Resource(group, "", version, kind, found.__module__, api=False, namespaced=found.__api__.namespaced)
 
 
-def _built_in(group: str, version: str, kind: str) -> type[Object] | None:
-    """Return the kind of Kubernetes, if there is one."""
-    try:
-        module = importlib.import_module(f"kubewright.apis.{(group or 'core').partition('.')[0]}.{version}")
-    except ModuleNotFoundError:
-        return None
-    found = getattr(module, kind, None)
-    return found if isinstance(found, type) and issubclass(found, Object) else None
-
-
 def _warn_about_built_in(added: Resource) -> None:
     """Point at `create controller` if the group or the kind is one of Kubernetes."""
-    of_kubernetes = _built_in(added.group, added.version, added.kind) is not None
+    of_kubernetes = built_in(added.group, added.version, added.kind) is not None
     if not of_kubernetes and added.group not in _GROUPS_OF_KUBERNETES:
         return
     group = f"--group {added.group} " if added.group else ""
@@ -178,15 +167,21 @@ def _warn_about_built_in(added: Resource) -> None:
     )
 
 
-def _explain_versions(kind: str, added: str, other: str, copied_from: str) -> None:
+def _say_next(edited: str) -> None:
+    console.say(f"\nNext: edit {edited}, then run\n\n  make manifests\n  make test")
+
+
+def _explain_versions(added: Resource, other: Resource, stored: Resource, copied_from: str) -> None:
     """Say what it means that the API server does not convert between versions."""
     if not copied_from:
-        console.warn(f"the types of {other} could not be copied: {added} has an example field instead")
+        console.warn(f"the types of {other.version} could not be copied: {added.version} has an example field instead")
     console.note(
-        f"{kind} now has versions {other} and {added}. Versions are not converted (conversion strategy None): all have "
-        "the fields of the one stored object, and a write through a version deletes fields that this version lacks. "
-        "`kubewright generate` warns of such fields. kubectl shows the newest stable version by default. To store "
-        f"objects in {added}, move storage=False to {other}."
+        f"{added.kind} now has versions {other.version} and {added.version}. Versions are not converted (conversion "
+        "strategy None): all have the fields of the one stored object, and a write through a version deletes fields "
+        "that this version lacks. `kubewright generate` warns of such fields. kubectl shows the newest stable version "
+        f"by default. Objects are stored in {stored.version}. To store them in {added.version}, make two edits: remove "
+        f"storage=False from the class {added.kind} in {plan.source(added.path)}, and add storage=False to the class "
+        f"{added.kind} in {plan.source(stored.path)}."
     )
 
 

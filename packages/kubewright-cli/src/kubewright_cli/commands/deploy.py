@@ -21,12 +21,16 @@ from kubewright_cli.deployment.compatibility import undecodable_objects
 from kubewright_cli.deployment.crds import TerminatingCRD
 from kubewright_cli.deployment.embedded import image_of, mark, put_image, table_of
 from kubewright_cli.deployment.ownership import claim, require_own
-from kubewright_cli.deployment.rollout import RolloutFailed, replace_pods, wait_for_rollout
+from kubewright_cli.deployment.rollout import RolloutFailed, replace_pods, wait_for_leader, wait_for_rollout
+from kubewright_cli.image.imports import missing_requirements
+from kubewright_cli.image.project import ImageProject
 from kubewright_cli.manifests.versions import lost_fields
 from kubewright_cli.options import image_option
 
 _WHILE_APPLYING: Final = "what is listed above is applied, the rest is not; run the same command to finish"
-_TAKE_OVER: Final = "Rename this project (name in [project]), or replace the other operator with --take-over"
+_TAKE_OVER: Final = (
+    "Nothing was changed. Rename this project (name in [project]), or replace the other operator with --take-over"
+)
 _WHILE_FINALIZING: Final = "the manager is applied, the CRDs are not; run the same command to finish"
 _WHILE_WAITING: Final = "everything is applied, and Kubernetes continues; `kubewright status` shows the progress"
 
@@ -60,6 +64,7 @@ def command(
       kubewright deploy --image ghcr.io/me/operator:1.0 --namespace operators
     """
     target = Target.of(kubeconfig, context, namespace=namespace, image=image)
+    target.project.require_known_flags()
     asyncio.run(_deploy(target, timeout if wait else None, take_over=take_over))
 
 
@@ -73,6 +78,7 @@ async def _deploy(target: Target, timeout: int | None, *, take_over: bool) -> No
             await require_own(client, target.manifests, _TAKE_OVER)
         await _warn(client, target)
         doomed = await _terminating(client, target, wait=timeout is not None)
+        await crds.require_installable(client, target.manifests.crds, doomed=[each.name for each in doomed])
         new_code = await _use_embedded_image(client, target, documents)
         with unfinished(_WHILE_APPLYING) as done, console.progress("Applying"):
             changed = await _apply(client, target, documents, done, doomed)
@@ -139,6 +145,8 @@ async def _use_embedded_image(client: Client, target: Target, documents: Iterabl
     if table is None:
         return False
     root = target.project.root
+    for missing in missing_requirements(ImageProject.read(root)):
+        console.warn(f"{missing}. It works here because this environment has it; an image would not")
     image = image_of(root, target.manifests.settings.manager)
     changed = await put_image(client, table, target.manifests, image)
     for each in documents:
@@ -152,10 +160,13 @@ async def _wait(client: Client, target: Target, timeout: int) -> None:
     try:
         with console.progress("Waiting for the manager") as report:
             await wait_for_rollout(client, target.manifests, timeout=timeout, report=report)
+            led = await wait_for_leader(client, target.manifests, timeout=timeout, report=report)
     except RolloutFailed as failure:
         if failure.log:
             console.note("Last lines of its log:")
         for line in failure.log:
             console.note(f"  {line}")
         raise
+    if not led:
+        console.warn("no Pod of the manager leads yet; `kubewright doctor` finds the reason")
     console.say(console.good(f"{settings.name} runs in namespace {settings.namespace}"))

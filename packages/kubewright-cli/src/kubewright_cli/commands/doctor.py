@@ -22,10 +22,10 @@ from kubewright_cli.deployment.embedded import foreign_image, image_of, table_of
 def command(output: str, namespace: str, kubeconfig: Path | None, context: str | None) -> None:
     """Find problems of the operator in the cluster. Prints one line for each, with what to do.
 
-    Checks the API server, the CRDs (against the program's), objects that the operator has not reconciled,
-    objects that were not Ready or could not be finalized for over a minute, the permissions of the ServiceAccount
-    (against what the controllers need), the Deployment, its Pods and images, and the leader. Exit
-    status 1 if there is a finding.
+    Checks the API server, the CRDs (against the program's), objects that the operator has not reconciled or
+    whose reconciles keep failing, objects that were not Ready or could not be finalized for over a minute, the
+    permissions of the ServiceAccount (against what the controllers need), the Deployment, its Pods and images, and the
+    leader. Exit status 1 if there is a finding.
 
     \b
     Examples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -48,6 +49,8 @@ def command(multigroup: bool | None, namespaced: bool | None) -> None:
     changes.write()
     for path in written:
         console.say(f"wrote {path}")
+    if namespaced and written:
+        _warn_about_cluster_scope(record)
     if not written:
         console.say("nothing to change")
     elif _SETTINGS in written:
@@ -58,8 +61,19 @@ def _settings(root: Path, namespaced: bool) -> str:
     """Return pyproject.toml with the operator in its own namespace or in all namespaces."""
     try:
         return with_setting((root / _SETTINGS).read_text(), "watch-namespaces", "own" if namespaced else None)
-    except OSError as error:
-        raise ConfigError(f"{root / _SETTINGS}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{root / _SETTINGS}: {error}") from error
+
+
+def _warn_about_cluster_scope(record: Record) -> None:
+    """Warn of controllers whose objects belong to no namespace: their children may be in any."""
+    found = [each.kind for each in record.resources if each.controller and each.is_cluster_scoped]
+    if found:
+        console.warn(
+            f"{', '.join(found)}: objects of this kind belong to no namespace, and the operator now reads and writes "
+            "namespaced objects in its own namespace only. If a controller has children in other namespaces, undo this "
+            "with `kubewright edit --namespaced=false`, or list the namespaces in watch-namespaces of [tool.kubewright]"
+        )
 
 
 def _require_one_group(record: Record) -> None:

@@ -14,6 +14,7 @@ from kubewright_cli.image.bases import find_base
 from kubewright_cli.image.build import Base, Built, Plan, build
 from kubewright_cli.image.content import Descriptor, Platform
 from kubewright_cli.image.credentials import credentials_for
+from kubewright_cli.image.imports import missing_requirements
 from kubewright_cli.image.layout import Layout
 from kubewright_cli.image.project import ImageProject
 from kubewright_cli.image.registry import Registry, megabytes
@@ -79,6 +80,8 @@ def build_command(
     settings = project.settings.build
     name = Reference.parse(image or project.settings.image)
     wanted = tuple(Platform.parse(each) for each in platforms or settings.platforms)
+    for missing in missing_requirements(project):
+        console.warn(str(missing))
     with console.progress("Finding the base") as step:
         found = asyncio.run(find_base(base or settings.base, wanted, step, plain_http=plain_http))
         plan = Plan(

@@ -11,7 +11,7 @@ import click
 from kubewright.client._config import Config
 from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
-from kubewright_cli.deployed import client_of, unfinished
+from kubewright_cli.deployed import NO_CRDS, client_of, unfinished
 from kubewright_cli.deployment import crds
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
@@ -38,6 +38,9 @@ def command(kubeconfig: Path | None, context: str | None) -> None:
 async def install(project: Project, config: Config) -> None:
     """Apply the CRDs of `project`, and wait until they are served."""
     definitions = custom_resource_definitions(project.kinds)
+    if not definitions:
+        console.say(NO_CRDS)
+        return
     async with client_of(config) as client:
         with unfinished(_REMAINS) as done, console.progress("Installing"):
             async for change in crds.install(client, definitions):

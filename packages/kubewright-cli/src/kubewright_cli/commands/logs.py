@@ -13,6 +13,7 @@ from kubewright.machinery import time
 from kubewright_cli import console
 from kubewright_cli.deployed import Target, namespace_option
 from kubewright_cli.deployment import pods
+from kubewright_cli.deployment.ownership import RENAME, require_own
 
 
 @click.command("logs")
@@ -46,6 +47,7 @@ def command(
 
     async def show() -> None:
         async with target.client() as client:
+            await require_own(client, target.manifests, f"To see its log, {RENAME}, or choose --namespace")
             lines = pods.logs(
                 client,
                 target.manifests,

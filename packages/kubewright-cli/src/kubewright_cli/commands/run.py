@@ -12,14 +12,19 @@ from pathlib import Path
 
 import click
 
-from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.manager import Manager
 from kubewright.manager._program import loop_factory, run_program
 from kubewright.manager._serving import BIND_HOST
+from kubewright_cli import console
 from kubewright_cli.commands.install import install
+from kubewright_cli.deployed import client_of
+from kubewright_cli.deployment.pods import deployed_rival
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project, find_root
 from kubewright_cli.sources import Sources
+
+_NAME = "kubewright run"
 
 
 def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
@@ -30,7 +35,7 @@ def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) 
         manager = Project.load().manager
     except ConfigError:  # without a project: the flags of every operator
         manager = Manager(name="<operator>")
-    run_program(manager, ["--help"])
+    run_program(manager, ["--help"], name=_NAME)
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
@@ -101,7 +106,21 @@ def command(
         asyncio.run(install(project, config_of(kubeconfig, context)))
     if project.manager.webhooks:
         _register_webhooks(project.manager, webhook_url)
-    run_program(project.manager, [*access, *flags])
+    asyncio.run(_warn_about_deployed(project, kubeconfig, context))
+    run_program(project.manager, [*access, *flags], name=_NAME)
+
+
+async def _warn_about_deployed(project: Project, kubeconfig: Path | None, context: str | None) -> None:
+    """Warn if a deployed manager of this project reconciles the same objects. Any obstacle is left to the operator,
+    which reports it.
+    """
+    try:
+        async with client_of(config_of(kubeconfig, context)) as client:
+            rival = await deployed_rival(client, project.manifests())
+    except KubewrightError:
+        return
+    if rival:
+        console.warn(rival)
 
 
 def _register_webhooks(manager: Manager, url: str) -> None:

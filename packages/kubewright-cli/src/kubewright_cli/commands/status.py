@@ -10,7 +10,8 @@ import click
 import msgspec
 
 from kubewright_cli import console
-from kubewright_cli.deployed import Target, namespace_option
+from kubewright_cli.deployed import NO_CRDS, Target, namespace_option
+from kubewright_cli.deployment.ownership import RENAME, require_own
 from kubewright_cli.deployment.status import KindStatus, OperatorStatus, PodStatus, status_of
 
 
@@ -22,7 +23,8 @@ def command(output: str, namespace: str, kubeconfig: Path | None, context: str |
     Pods.
 
     An object has converged if the operator watches its namespace, can decode it and has reconciled its current
-    generation, and no condition of the object reports a problem. Exit status 1 if something has not converged.
+    generation, its reconciles do not keep failing, and no condition of the object reports a problem. Exit status 1
+    if something has not converged, or if no Pod of the manager is ready and leads.
 
     \b
     Examples:
@@ -40,6 +42,7 @@ def command(output: str, namespace: str, kubeconfig: Path | None, context: str |
 
 async def _status(target: Target) -> OperatorStatus:
     async with target.client() as client:
+        await require_own(client, target.manifests, f"To see its state, {RENAME}, or choose --namespace")
         return await status_of(client, target.manifests)
 
 
@@ -49,20 +52,28 @@ def _show(status: OperatorStatus) -> None:
         console.table(["POD", "READY", "RESTARTS", "LEADS", "WHY"], [_pod(each) for each in status.pods])
     else:
         console.say(f"{console.strong(status.name)} is {console.bad('not deployed')} in namespace {status.namespace}")
+    if status.pods and status.needs_leader and not any(each.leads for each in status.pods):
+        console.say(f"{console.bad('No Pod leads')}; see `kubewright doctor`")
     console.say("")
-    console.table(["KIND", "OBJECTS", "CONVERGED"], [_kind(each) for each in status.kinds])
+    if status.kinds:
+        console.table(["KIND", "OBJECTS", "CONVERGED"], [_kind(each) for each in status.kinds])
+    else:
+        console.say(NO_CRDS)
+    if status.other_kinds:
+        console.say(f"Reconciles kinds of Kubernetes or other projects: {', '.join(status.other_kinds)}")
     for kind in status.kinds:
         if kind.terminating:
             console.say(f"CRD of {kind.kind}.{kind.group} {console.bad(kind.terminating)}; see `kubewright doctor`")
         if kind.installed and kind.absent:
             console.say(f"{kind.kind}.{kind.group} is {console.bad(_versions(kind))}; run `kubewright install`")
     wrong = [(kind, each) for kind in status.kinds for each in kind.unconverged]
-    if wrong:
+    rows = [[kind.kind, each.namespace or "", each.name, console.bad(each.why)] for kind, each in wrong]
+    rows += [[each.kind, each.namespace or "", each.name, console.bad(each.why)] for each in status.failing]
+    if rows:
         console.say("")
-        rows = [[kind.kind, each.namespace or "", each.name, console.bad(each.why)] for kind, each in wrong]
         console.table(["KIND", "NAMESPACE", "NAME", "WHY"], rows)
     for kind, each in wrong:
-        if each.event:
+        if each.event and each.cause != "failing":
             console.say(f"{kind.kind} {each.name}: last warning: {each.event}")
 
 

@@ -19,7 +19,8 @@ from kubewright_cli.deployment.ownership import require_own
 from kubewright_cli.deployment.pods import images_of
 
 _OTHER: Final = (
-    "Run this command in the folder of the other project; `kubewright uninstall` removes the CRDs of this one"
+    "Nothing was changed. Run this command in the folder of the other project; `kubewright uninstall` removes the CRDs "
+    "of this one"
 )
 _REMAINS: Final = (
     "what is listed above is deleted, the rest is being deleted or remains; run the same command to finish"

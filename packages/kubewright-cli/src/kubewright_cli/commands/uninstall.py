@@ -12,7 +12,7 @@ import click
 from kubewright.client._config import Config
 from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
-from kubewright_cli.deployed import client_of, confirmed, timeout_option, unfinished, yes_option
+from kubewright_cli.deployed import NO_CRDS, client_of, confirmed, timeout_option, unfinished, yes_option
 from kubewright_cli.deployment import crds
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
@@ -43,6 +43,9 @@ def command(yes: bool, timeout: int, kubeconfig: Path | None, context: str | Non
 
 async def _uninstall(project: Project, config: Config, *, yes: bool, timeout: int) -> bool:
     definitions = custom_resource_definitions(project.kinds)
+    if not definitions:
+        console.say(NO_CRDS)
+        return True
     async with client_of(config) as client:
         if not await confirmed(client, definitions, yes=yes):
             console.note("Nothing was deleted.")

@@ -75,6 +75,54 @@ async def terminating(client: Client, crds: Iterable[JSONObject]) -> list[Termin
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class LostVersions:
+    """A CRD in the cluster with stored versions that the program no longer has."""
+
+    name: str
+    versions: str
+    """`v1alpha1, v1beta1`"""
+
+    @property
+    def problem(self) -> str:
+        return (
+            f"objects may be stored in versions that the program no longer has ({self.versions}), and the API server "
+            "rejects its CRD"
+        )
+
+    @property
+    def remedy(self) -> str:
+        return (
+            f"declare {self.versions} again with storage=False and run `kubewright install`; write every object once "
+            f"in the new version (kubectl get {self.name} -A -o yaml | kubectl replace -f -); remove {self.versions} "
+            f"from status.storedVersions (kubectl edit crd {self.name} --subresource=status); then remove the class "
+            "again"
+        )
+
+    @classmethod
+    def of(cls, crd: JSONObject, installed: CustomResourceDefinition) -> LostVersions | None:
+        """Return the stored versions that `crd` lacks; None if it has all."""
+        declared = {each["name"] for each in crd["spec"]["versions"]}
+        lost = [each for each in installed.status.stored_versions if each not in declared]
+        return cls(installed.metadata.name, ", ".join(lost)) if lost else None
+
+
+async def require_installable(client: Client, crds: Iterable[JSONObject], *, doomed: Iterable[str] = ()) -> None:
+    """Raise ConfigError for CRDs that the API server would reject because of versions that are stored.
+
+    CRDs in `doomed` are being deleted, with the objects that are stored.
+    """
+    doomed = set(doomed)
+    for crd in crds:
+        installed = await installed_crd(client, crd)
+        lost = None if installed is None or crd["metadata"]["name"] in doomed else LostVersions.of(crd, installed)
+        if lost is not None:
+            raise ConfigError(
+                f"CustomResourceDefinition {lost.name}: {lost.problem}. Nothing was changed. To repair "
+                f"it, {lost.remedy}"
+            )
+
+
 async def require_not_terminating(client: Client, crds: Iterable[JSONObject]) -> None:
     """Raise ConfigError for CRDs that are being deleted: what is applied to them would be lost."""
     found = await terminating(client, crds)
@@ -107,10 +155,11 @@ async def replace_terminating(
 async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[Change]:
     """Apply CustomResourceDefinitions, and wait until they are served: see `until_established`.
 
-    Raises ConfigError before anything is changed if a CRD is being deleted.
+    Raises ConfigError before anything is changed if a CRD is being deleted, or lacks versions that are stored.
     """
     objects, crds = Objects(client), list(crds)
     await require_not_terminating(client, crds)
+    await require_installable(client, crds)
     for crd in crds:
         yield await objects.apply(crd)
     for crd in crds:

@@ -1,21 +1,20 @@
 """Problems of an operator in a cluster, and what to do about them: one finding each.
 
 Looks at the API server; at the CRDs, compared with the program's; at the objects that the operator has not reconciled,
-or that are stuck; at the Deployment, its image and its Pods; at the permissions of its ServiceAccount, compared with
-those the program declares; and at the Lease. A part that cannot be looked at is a finding, too, and the other parts
-follow.
+whose reconciles keep failing, or that are stuck; at the Deployment, its image and its Pods; at the permissions of its
+ServiceAccount, compared with those the program declares; and at the Lease. A part that cannot be looked at is a
+finding, too, and the other parts follow.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
 import msgspec
 
-from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Pod, ServiceAccount
@@ -25,8 +24,10 @@ from kubewright.machinery.json import JSONObject
 from kubewright.manager._preflight import Permission
 from kubewright_cli.deployment import compatibility
 from kubewright_cli.deployment.access import denied
-from kubewright_cli.deployment.crds import FINISH_DELETION, installed_crd, is_established, terminating
+from kubewright_cli.deployment.crds import FINISH_DELETION, LostVersions, installed_crd, is_established, terminating
+from kubewright_cli.deployment.failures import FailingObject, failing_objects
 from kubewright_cli.deployment.objects import Objects, names_of
+from kubewright_cli.deployment.ownership import RENAME, require_own
 from kubewright_cli.deployment.pods import (
     deployment_of,
     leader_among,
@@ -35,7 +36,7 @@ from kubewright_cli.deployment.pods import (
     problem_of,
     restarts,
 )
-from kubewright_cli.deployment.status import Cause, ObjectStatus, kind_status
+from kubewright_cli.deployment.status import Cause, kind_status, of_other_kinds
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.versions import lost_fields
 
@@ -46,6 +47,7 @@ _SHOWN: Final = 20
 _REMEDIES: Final[dict[Cause, str]] = {
     "unwatched": "move the object, or add the namespace to watch-namespaces in [tool.kubewright] and deploy again",
     "undecodable": compatibility.REMEDY,
+    "failing": "see `kubewright logs` for where it fails",
     "unreconciled": "see `kubewright logs` for what fails",
     "stuck": "see `kubewright logs` for what fails; for an operator that no longer runs, `kubewright deploy`",
 }
@@ -94,12 +96,19 @@ async def examine(client: Client, manifests: Manifests, *, foreign_image: str | 
     """
     for lost in lost_fields(manifests.crds):
         yield Finding(f"crd/{lost.crd}", lost.problem, lost.remedy)
+    failing: list[FailingObject] = []
+    try:
+        failing = await failing_objects(client, manifests)
+    except KubewrightError as error:
+        yield finding_of("events", error)
     for crd in manifests.crds:
         name = f"crd/{crd['metadata']['name']}"
         async for finding in _guarded(name, _kind(client, crd)):
             yield finding
-        async for finding in _guarded(name, _objects(client, manifests, crd)):
+        async for finding in _guarded(name, _objects(client, manifests, crd, failing)):
             yield finding
+    for finding in _failing(of_other_kinds(manifests, failing)):
+        yield finding
     async for finding in _guarded("deployment", _deployment(client, manifests, foreign_image)):
         yield finding
 
@@ -125,9 +134,9 @@ async def _kind(client: Client, crd: JSONObject) -> AsyncGenerator[Finding]:
     if not is_established(installed):
         conditions = "; ".join(each.message or "" for each in installed.status.conditions if each.status == "False")
         yield Finding(f"crd/{name}", f"is not served: {conditions}", "see `kubectl describe crd`")
-    stored = _stored_in_lost_versions(crd, installed)
-    if stored is not None:
-        yield stored
+    lost = LostVersions.of(crd, installed)
+    if lost is not None:
+        yield Finding(f"crd/{name}", lost.problem, lost.remedy)
         return
     try:
         if await Objects(client).differs(crd):
@@ -136,36 +145,29 @@ async def _kind(client: Client, crd: JSONObject) -> AsyncGenerator[Finding]:
         yield Finding(f"crd/{name}", f"the API server rejects the program's CRD: {error}", "change the types")
 
 
-def _stored_in_lost_versions(crd: JSONObject, installed: CustomResourceDefinition) -> Finding | None:
-    versions = {each["name"] for each in crd["spec"]["versions"]}
-    lost = [each for each in installed.status.stored_versions if each not in versions]
-    if not lost:
-        return None
-    name, listed = crd["metadata"]["name"], ", ".join(lost)
-    return Finding(
-        f"crd/{name}",
-        f"objects may be stored in versions that the program no longer has ({listed}), and the API server rejects its "
-        "CRD",
-        f"declare {listed} again with storage=False and run `kubewright install`; write every object once in the new "
-        f"version (kubectl get {name} -A -o yaml | kubectl replace -f -); remove {listed} from status.storedVersions "
-        f"(kubectl edit crd {name} --subresource=status); then remove the class again",
-    )
-
-
-async def _objects(client: Client, manifests: Manifests, crd: JSONObject) -> AsyncGenerator[Finding]:
+async def _objects(
+    client: Client, manifests: Manifests, crd: JSONObject, failing: list[FailingObject]
+) -> AsyncGenerator[Finding]:
     """Yield the objects that the operator has not reconciled, or cannot reconcile, or that are stuck."""
-    kind = await kind_status(client, manifests, crd)
+    kind = await kind_status(client, manifests, crd, failing)
     ignored = [each for each in kind.unconverged if each.cause in _REMEDIES]
     for each in ignored[:_SHOWN]:
-        yield Finding(_object(kind.kind, each), each.why, _REMEDIES[each.cause])
+        yield Finding(_object(kind.kind, each.name, each.namespace), each.why, _REMEDIES[each.cause])
     if len(ignored) > _SHOWN:
         more = f"{len(ignored) - _SHOWN} more objects have such problems"
         yield Finding(f"crd/{crd['metadata']['name']}", more, "see `kubewright status`")
 
 
-def _object(kind: str, found: ObjectStatus) -> str:
-    where = f" (in {found.namespace})" if found.namespace else ""
-    return f"{kind.lower()}/{found.name}{where}"
+def _failing(found: list[FailingObject]) -> Iterator[Finding]:
+    for each in found[:_SHOWN]:
+        yield Finding(_object(each.kind, each.name, each.namespace), each.why, _REMEDIES["failing"])
+    if len(found) > _SHOWN:
+        yield Finding("objects", f"the reconciles of {len(found) - _SHOWN} more fail", "see `kubewright status`")
+
+
+def _object(kind: str, name: str, namespace: str | None) -> str:
+    where = f" (in {namespace})" if namespace else ""
+    return f"{kind.lower()}/{name}{where}"
 
 
 async def _deployment(client: Client, manifests: Manifests, foreign_image: str | None) -> AsyncGenerator[Finding]:
@@ -173,6 +175,11 @@ async def _deployment(client: Client, manifests: Manifests, foreign_image: str |
         deployment = await deployment_of(client, manifests)
     except ConfigError as error:
         yield Finding("deployment", str(error).partition(";")[0], "run `kubewright deploy`")
+        return
+    try:
+        await require_own(client, manifests, "")
+    except ConfigError as error:
+        yield Finding("deployment", str(error).rstrip(". "), RENAME)
         return
     async for finding in _guarded("rbac", _permissions(client, manifests)):
         yield finding

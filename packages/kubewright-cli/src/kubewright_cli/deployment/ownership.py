@@ -26,6 +26,10 @@ def claim(deployment: JSONObject, manifests: Manifests) -> None:
     metadata["annotations"] = {**metadata.get("annotations", {}), CRDS: ",".join(_crds(manifests))}
 
 
+RENAME: Final = "rename this project (name in [project])"
+"""The way out for the project that came second."""
+
+
 async def require_own(client: Client, manifests: Manifests, remedy: str) -> None:
     """Raise ConfigError if the manager's Deployment belongs to another project: one without a CRD in common.
 
@@ -40,7 +44,7 @@ async def require_own(client: Client, manifests: Manifests, remedy: str) -> None
         return
     raise ConfigError(
         f"Deployment {settings.namespace}/{found.metadata.name} belongs to another project named {settings.name}: that "
-        f"project defines {theirs.replace(',', ', ')}, this one defines {', '.join(own)}. Nothing was changed. {remedy}"
+        f"project defines {theirs.replace(',', ', ')}, this one defines {', '.join(own)}. {remedy}"
     )
 
 

@@ -62,6 +62,23 @@ async def lease_of(client: Client, manifests: Manifests) -> Lease | None:
     return await client.get_or_none(Lease, manifests.program.manager.name, namespace=namespace)
 
 
+async def deployed_rival(client: Client, manifests: Manifests) -> str | None:
+    """Return a warning if a Pod of the deployed manager reconciles what another process is about to reconcile."""
+    pods = [each for each in await pods_of(client, manifests) if is_ready(each)]
+    lease = await lease_of(client, manifests)
+    leader = leader_among(pods, lease)
+    if leader is None and (manifests.settings.leader_election or not pods):
+        return None
+    namespace, name = manifests.settings.namespace, names_of(manifests).of(MANAGER)
+    holds = (
+        f"holds the Lease {lease.metadata.namespace}/{lease.metadata.name}, and" if leader and lease else "runs, and"
+    )
+    return (
+        f"Pod {namespace}/{(leader or pods[0]).metadata.name} {holds} reconciles the same objects as this process; "
+        f"stop it: kubectl scale deployment {name} --namespace {namespace} --replicas=0"
+    )
+
+
 def leader_among(pods: Sequence[Pod], lease: Lease | None) -> Pod | None:
     """Return the Pod that holds the Lease. The identity of a holder begins with the name of its Pod."""
     holder = ((lease.spec.holder_identity if lease is not None else None) or "").rpartition("_")[0]

@@ -13,11 +13,21 @@ from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod
 from kubewright.client._client import Client
 from kubewright.machinery.errors import Forbidden, KubewrightError, NotFound
-from kubewright_cli.deployment.pods import deployment_of, is_ready, last_lines, pods_of, problem_of
+from kubewright_cli.deployment.pods import (
+    deployment_of,
+    is_ready,
+    last_lines,
+    leader_among,
+    lease_of,
+    pods_of,
+    problem_of,
+)
 from kubewright_cli.manifests import Manifests
 
 _PAUSE: Final = 0.25
 _LINES: Final = 10
+_TO_ACQUIRE: Final = 5.0
+"""Seconds in which a Pod acquires a free Lease."""
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _HASH: Final = "pod-template-hash"
 
@@ -77,6 +87,23 @@ async def wait_for_rollout(
             pod = problems[0].pod if problems else ""
             raise await _failure(client, manifests, f"after {timeout:g} s {missing}: {why}", pod)
         await client.clock.sleep(_PAUSE)
+
+
+async def wait_for_leader(
+    client: Client, manifests: Manifests, *, timeout: float, report: Callable[[str], None]
+) -> bool:
+    """Wait until a Pod of the manager holds the Lease. Returns False if none does after `timeout` seconds, or after
+    the time in which the Lease of an earlier leader expires.
+    """
+    if not manifests.settings.leader_election or manifests.settings.replicas == 0:
+        return True
+    deadline = client.clock.monotonic() + min(timeout, manifests.program.lease_duration + _TO_ACQUIRE)
+    while leader_among(await pods_of(client, manifests), await lease_of(client, manifests)) is None:
+        if client.clock.monotonic() > deadline:
+            return False
+        report("no Pod leads yet")
+        await client.clock.sleep(_PAUSE)
+    return True
 
 
 def _is_observed(deployment: Deployment) -> bool:

@@ -10,13 +10,14 @@ from typing import Literal, TypeAlias
 from kubewright.apis.core.v1 import Event
 from kubewright.client._client import Client
 from kubewright.client._dynamic import Unstructured
-from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.errors import ConfigError, Forbidden
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright.models._schema import root_schema
 from kubewright_cli.deployment.compatibility import decode_fault
 from kubewright_cli.deployment.convergence import is_stuck, not_reconciled, reason_not_converged
 from kubewright_cli.deployment.crds import api_of, installed_crd, served_api, served_versions, terminating
+from kubewright_cli.deployment.failures import FailingObject, failing_objects, seen_at
 from kubewright_cli.deployment.objects import names_of
 from kubewright_cli.deployment.pods import (
     deployment_of,
@@ -30,9 +31,10 @@ from kubewright_cli.deployment.pods import (
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.rbac import watched_namespaces
 
-Cause: TypeAlias = Literal["unwatched", "undecodable", "unreconciled", "stuck", "reported"]
-"""Why an object has not converged: the operator does not watch its namespace, cannot decode it, or has never reconciled
-it; or the object itself reports a problem, which is stuck if it has lasted for over a minute."""
+Cause: TypeAlias = Literal["unwatched", "undecodable", "failing", "unreconciled", "stuck", "reported"]
+"""Why an object has not converged: the operator does not watch its namespace, cannot decode it, fails to reconcile it,
+or has never reconciled it; or the object itself reports a problem, which is stuck if it has lasted for over a
+minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +94,44 @@ class OperatorStatus:
     replicas: int
     kinds: tuple[KindStatus, ...]
     pods: tuple[PodStatus, ...]
+    needs_leader: bool = False
+    """Whether the manager reconciles only while one of its Pods leads."""
+    other_kinds: tuple[str, ...] = ()
+    """The kinds of Kubernetes and of other projects that the operator reconciles: `Deployment.apps`."""
+    failing: tuple[FailingObject, ...] = ()
+    """Objects of the other kinds whose reconciles keep failing."""
 
     @property
     def converged(self) -> bool:
-        """The operator is deployed, its Pods are ready, and every object has converged."""
-        kinds = all(each.converged for each in self.kinds)
-        return self.deployed and kinds and len(self.pods) >= self.replicas and all(each.ready for each in self.pods)
+        """The operator is deployed, its Pods are ready, one of them leads if that is needed, every object has
+        converged, and no reconcile keeps failing.
+        """
+        kinds = all(each.converged for each in self.kinds) and not self.failing
+        pods = len(self.pods) >= self.replicas and all(each.ready for each in self.pods)
+        led = not self.needs_leader or self.replicas == 0 or any(each.leads for each in self.pods)
+        return self.deployed and kinds and pods and led
 
 
 async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
     """Return the status of the operator and of the objects it manages, in all namespaces."""
-    kinds = tuple([await kind_status(client, manifests, crd) for crd in manifests.crds])
-    settings = manifests.settings
+    try:
+        failing = await failing_objects(client, manifests)
+    except Forbidden:  # only the Events know; the rest can be shown without them
+        failing = []
+    kinds = tuple([await kind_status(client, manifests, crd, failing) for crd in manifests.crds])
+    settings, others = manifests.settings, other_kinds(manifests)
     try:
         deployment = await deployment_of(client, manifests)
     except ConfigError:
         return OperatorStatus(
-            settings.name, settings.namespace, deployed=False, image="", replicas=0, kinds=kinds, pods=()
+            settings.name,
+            settings.namespace,
+            deployed=False,
+            image="",
+            replicas=0,
+            kinds=kinds,
+            pods=(),
+            other_kinds=others,
         )
     containers, replicas = deployment.spec.template.spec.containers, deployment.spec.replicas
     return OperatorStatus(
@@ -119,10 +142,33 @@ async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
         replicas=1 if replicas is None else replicas,
         kinds=kinds,
         pods=await _pods(client, manifests),
+        needs_leader=settings.leader_election,
+        other_kinds=others,
+        failing=tuple(of_other_kinds(manifests, failing)),
     )
 
 
-async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> KindStatus:
+def other_kinds(manifests: Manifests) -> tuple[str, ...]:
+    """Return the kinds that the program reconciles and does not declare."""
+    own = _own_kinds(manifests)
+    apis = {each.kind.__api__ for each in manifests.program.manager.controllers}
+    named = {f"{api.kind}{api.group and '.'}{api.group}" for api in apis if (api.group, api.kind) not in own}
+    return tuple(sorted(named))
+
+
+def of_other_kinds(manifests: Manifests, failing: Iterable[FailingObject]) -> list[FailingObject]:
+    """Return the failing objects of kinds that the program does not declare."""
+    own = _own_kinds(manifests)
+    return [each for each in failing if (each.group, each.kind) not in own]
+
+
+def _own_kinds(manifests: Manifests) -> set[tuple[str, str]]:
+    return {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in manifests.crds}
+
+
+async def kind_status(
+    client: Client, manifests: Manifests, crd: JSONObject, failing: Iterable[FailingObject]
+) -> KindStatus:
     """Return the objects of one kind, in all namespaces. Reads them through a version that the cluster serves."""
     own = api_of(crd)
     installed = await installed_crd(client, crd)
@@ -132,7 +178,7 @@ async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> 
     wanted = [each["name"] for each in crd["spec"]["versions"] if each["served"]]
     absent = tuple(each for each in wanted if each not in served)
     found = list(await client.list(Unstructured.of(served_api(crd, installed)))) if served else []
-    check = _ConvergenceCheck(manifests, crd, client.clock.now())
+    check = _ConvergenceCheck(manifests, crd, failing, client.clock.now())
     wrong = [(each, verdict) for each in found if (verdict := check(each)) is not None]
     warnings = await _warnings(client, own) if wrong else {}
     statuses = [
@@ -146,8 +192,9 @@ async def kind_status(client: Client, manifests: Manifests, crd: JSONObject) -> 
 class _ConvergenceCheck:
     """Decides for objects of one kind whether they have converged."""
 
-    def __init__(self, manifests: Manifests, crd: JSONObject, now: datetime) -> None:
+    def __init__(self, manifests: Manifests, crd: JSONObject, failing: Iterable[FailingObject], now: datetime) -> None:
         self._now = now
+        self._failing = {each.uid: each for each in failing}
         program = manifests.program
         self._class = program.class_of(crd)
         self._has_controller = program.has_controller(self._class)
@@ -164,6 +211,9 @@ class _ConvergenceCheck:
         fault = decode_fault(self._class, obj)
         if fault is not None:
             return "undecodable", f"the operator cannot decode it: {fault}"
+        failure = self._failing.get(obj.metadata.uid or "")
+        if failure is not None:
+            return "failing", failure.why
         why = not_reconciled(obj, self._status_fields) if self._has_controller else None
         if why is not None and obj.metadata.deletion_timestamp is None:
             return "unreconciled", why
@@ -177,15 +227,7 @@ async def _warnings(client: Client, api: APIResource) -> dict[str, str]:
     """Return the last warning Event about each object of the kind, by uid."""
     fields = {"involvedObject.kind": api.kind, "type": "Warning"}
     found = await client.list(Event, fields=fields)
-    return {each.involved_object.uid or "": f"{each.reason}: {each.message}" for each in sorted(found, key=_seen_at)}
-
-
-def _seen_at(event: Event) -> datetime:
-    series = event.series.last_observed_time if event.series is not None else None
-    times: Iterable[datetime | None] = (series, event.last_timestamp, event.event_time)
-    created = event.metadata.creation_timestamp
-    assert created is not None, "every object from an API server has a creation time"
-    return next((each for each in times if each is not None), created)
+    return {each.involved_object.uid or "": f"{each.reason}: {each.message}" for each in sorted(found, key=seen_at)}
 
 
 async def _pods(client: Client, manifests: Manifests) -> tuple[PodStatus, ...]:

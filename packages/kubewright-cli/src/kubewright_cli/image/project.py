@@ -16,6 +16,7 @@ from kubewright_cli.image.wheels import Requirements
 from kubewright_cli.manifests.settings import NO_MANAGER, Settings
 
 _LOCKS: Final = ("pylock.toml", "requirements.lock", "requirements.txt")
+_UV: Final = "uv.lock"
 _NOISE: Final = ("__pycache__", ".pyc", ".DS_Store")
 
 
@@ -71,15 +72,21 @@ class ImageProject:
         return self.settings.manager.partition(":")[0]
 
     def requirements(self, scratch: Path, find_links: tuple[Path, ...] = ()) -> Requirements:
-        """Return the requirements: from the first of pylock.toml, requirements.lock, requirements.txt and uv.lock that
-        exists, else from `project.dependencies`.
-        """
-        for name in _LOCKS:
-            if (self.root / name).is_file():
-                return Requirements(self.root / name, (), find_links)
-        if (self.root / "uv.lock").is_file():
+        """Return the requirements: from `lock` if there is one, else from `project.dependencies`."""
+        lock = self.lock
+        if lock is None:
+            return Requirements(None, self.dependencies, find_links)
+        if lock.name == _UV:
             return Requirements(self._export(scratch / "requirements.txt"), (), find_links)
-        return Requirements(None, self.dependencies, find_links)
+        return Requirements(lock, (), find_links)
+
+    @property
+    def lock(self) -> Path | None:
+        """The file that the requirements come from: the first of pylock.toml, requirements.lock, requirements.txt and
+        uv.lock that exists; None if they come from `project.dependencies`.
+        """
+        files = (self.root / name for name in (*_LOCKS, _UV))
+        return next((each for each in files if each.is_file()), None)
 
     def sources(self) -> Path:
         """Return the folder that Python imports the program from."""

@@ -11,7 +11,9 @@ import msgspec
 
 from kubewright.cache._store import each_of
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.time import seconds
 from kubewright.manager import Manager
+from kubewright.manager._leader import LeaderElection
 from kubewright.models import APIResource, CustomResource, PolicyRule, custom_resource_definitions
 from kubewright_cli.manifests.scope import CLUSTER_SCOPED
 
@@ -69,6 +71,11 @@ class Program:
         """The namespace of the Lease, if the program names one; empty for the manager's own."""
         election = self.manager.options.leader_election
         return election.namespace if election is not None else ""
+
+    @property
+    def lease_duration(self) -> float:
+        """Seconds after which the Lease of a leader that does not renew it expires."""
+        return seconds((self.manager.options.leader_election or LeaderElection()).lease_duration)
 
     @property
     def termination_grace_period(self) -> int:

@@ -150,8 +150,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     @classmethod
     def from_document(cls, document: JSONObject, *, default_name: str = "") -> Settings:
         """Return the settings in the document of a pyproject.toml. Raises ConfigError, which names the key."""
-        project: JSONObject = document.get("project", {})
-        table = document.get("tool", {}).get("kubewright")
+        project, tools = document.get("project", {}), document.get("tool", {})
+        if not is_object(project):
+            raise ConfigError("project: must be a table")
+        table = tools.get("kubewright") if is_object(tools) else None
         if not is_object(table) or table.keys().isdisjoint(("manager", "kinds")):
             raise ConfigError(f'[{_TABLE}] names no manager; add manager = "package.module:variable"')
         _refuse_unknown(table)

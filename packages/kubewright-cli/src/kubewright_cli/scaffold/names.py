@@ -53,6 +53,10 @@ def group_faults(group: str, domain: str) -> list[str]:
         return [_DOMAIN_FAULT.replace("example.com", "ship")]
     if "." not in name:
         return [f'makes the API group "{name}", which must have at least two parts; pass --group']
+    if f".{group}".endswith(f".{domain}"):
+        shorter = group.removesuffix(domain).rstrip(".")
+        remedy = f"pass --group {shorter}" if shorter else "omit --group"
+        return [f'ends with the domain of the project, which makes the API group "{name}"; {remedy}']
     if _OURS.search(name):
         return [f'makes the API group "{name}"; *.k8s.io and *.kubernetes.io belong to Kubernetes']
     return []

@@ -12,7 +12,7 @@ from kubewright_cli.scaffold.names import module_name
 from kubewright_cli.scaffold.program import LINE_LENGTH, ControllerImport, with_controller
 from kubewright_cli.scaffold.record import FILE, Record, Resource
 from kubewright_cli.scaffold.templates import render
-from kubewright_cli.scaffold.versions import another_version
+from kubewright_cli.scaffold.versions import another_version, is_stored
 
 KEPT: Final = ("LICENSE", "README.md")
 """Files that may exist in the folder of a new project: repositories often begin with them."""
@@ -56,7 +56,7 @@ class Addition:
 def project(root: Path, record: Record, packaging: Packaging) -> Changes:
     """Return a new project. Existing files of `KEPT` are not changed."""
     changes = Changes(root)
-    source = f"src/{record.package}"
+    package = f"src/{record.package}"
     values = {
         "name": record.name,
         "package": record.package,
@@ -73,10 +73,10 @@ def project(root: Path, record: Record, packaging: Packaging) -> Changes:
     for target, title in _WORKFLOWS.items():
         text = render("workflow.yml", target=target, title=title, python=packaging.python)
         changes.create(f".github/workflows/{target}.yml", text)
-    changes.create(f"{source}/__init__.py", f'"""The operator {record.name}."""\n')
-    changes.create(f"{source}/main.py", render("main.py", **values))
-    changes.create(f"{source}/api/__init__.py", '"""The API: the kinds of this operator."""\n')
-    changes.create(f"{source}/controller/__init__.py", '"""The controllers, one module for each kind."""\n')
+    changes.create(f"{package}/__init__.py", f'"""The operator {record.name}."""\n')
+    changes.create(f"{package}/main.py", render("main.py", **values))
+    changes.create(f"{package}/api/__init__.py", '"""The API: the kinds of this operator."""\n')
+    changes.create(f"{package}/controller/__init__.py", '"""The controllers, one module for each kind."""\n')
     changes.create(FILE, record.text())
     return changes
 
@@ -88,7 +88,7 @@ def api(root: Path, record: Record, resource: Resource) -> Addition:
     values = _values(record, resource) | {"storage": not others, "sample": _sample(resource)}
     _packages(root, changes, resource.path)
     copied = _copied(root, others[0], resource) if others and others[0].api else None
-    changes.create(_source(resource.path), copied or render("api.py", **values))
+    changes.create(source(resource.path), copied or render("api.py", **values))
     if resource.controller:
         by_hand = _controller(root, record, resource, changes, "controller.py")
     if others:
@@ -100,17 +100,27 @@ def api(root: Path, record: Record, resource: Resource) -> Addition:
 
 def _copied(root: Path, other: Resource, resource: Resource) -> str | None:
     """Return the module of another version of the kind as that of this version; None if it cannot be copied."""
-    path = root / _source(other.path)
+    path = root / source(other.path)
     if not path.is_file():
         return None
     return another_version(path.read_text(), resource.kind, other.path, other.version, resource.version)
 
 
+def stored(root: Path, versions: list[Resource]) -> Resource:
+    """Return the version that objects are stored in, according to its module; the first if no module says so."""
+    paths = {each.version: root / source(each.path) for each in versions}
+    declared = (each for each in versions if paths[each.version].is_file())
+    return next((each for each in declared if is_stored(paths[each.version].read_text(), each.kind)), versions[0])
+
+
 def controller(root: Path, record: Record, resource: Resource) -> Addition:
-    """Return a controller for an existing kind of the project or of Kubernetes."""
+    """Return a controller for an existing kind of the project, which has a test, or for a kind of Kubernetes."""
     template = "controller.py" if resource.api else "controller_builtin.py"
     changes = Changes(root)
     by_hand = _controller(root, record, resource, changes, template)
+    if not resource.api:
+        test = _test(record, resource, another=False)
+        changes.create(test, render("test_builtin.py", **_values(record, resource)))
     changes.edit(FILE, record.having(replace(resource, controller=True)).text())
     return Addition(changes, by_hand)
 
@@ -132,7 +142,7 @@ def _controller(
     if in_group:
         values["controller_name"] = f"{resource.group}-{resource.kind.lower()}".replace(".", "-")
     _packages(root, changes, path)
-    changes.create(_source(path), render(template, **values))
+    changes.create(source(path), render(template, **values))
     alias = f"{module_name(resource.group)}_{module}" if in_group else ""
     added = ControllerImport(package, module, alias)
     main = f"src/{record.package}/main.py"
@@ -180,7 +190,8 @@ def _about(parts: list[str]) -> str:
             return f"The group {parts[-1]}."
 
 
-def _source(module: str) -> str:
+def source(module: str) -> str:
+    """Return the path of a module."""
     return f"src/{module.replace('.', '/')}.py"
 
 

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.machinery.json import JSONObject
+from kubewright.models import Object
 from kubewright.models._custom import plural_of
 from kubewright_cli.scaffold.names import module_name, qualified_group
 
@@ -21,6 +25,34 @@ _LAYOUT: Final = "kubewright/v1"
 _HEADER: Final = (
     "# Written by `kubewright init` and `kubewright create`. Do not edit: settings are in pyproject.toml.\n"
 )
+
+
+class _API(msgspec.Struct):
+    namespaced: bool = False
+
+
+class _ResourceInFile(msgspec.Struct):
+    """A resource in PROJECT."""
+
+    version: str
+    kind: str
+    path: str
+    group: str = ""
+    domain: str = ""
+    api: _API | None = None
+    controller: bool = False
+    plural: str = ""
+
+
+class _File(msgspec.Struct, rename="camel"):
+    """The fields of PROJECT that are read."""
+
+    project_name: str
+    domain: str
+    repo: str
+    multigroup: bool = False
+    namespaced: bool = False
+    resources: list[_ResourceInFile] = []
 
 
 def project_root() -> Path:
@@ -68,6 +100,14 @@ class Resource:
         """The last part of module names."""
         return module_name(self.kind)
 
+    @property
+    def is_cluster_scoped(self) -> bool:
+        """Whether objects of the kind belong to no namespace."""
+        if self.api:
+            return not self.namespaced
+        found = built_in(self.group, self.version, self.kind)
+        return found is not None and not found.__api__.namespaced
+
     def document(self) -> JSONObject:
         content: JSONObject = {"group": self.group, "kind": self.kind, "path": self.path, "version": self.version}
         if self.api:
@@ -80,18 +120,17 @@ class Resource:
         return {key: value for key, value in content.items() if value != ""}
 
     @classmethod
-    def of(cls, document: JSONObject) -> Resource:
-        api = document.get("api")
+    def of(cls, file: _ResourceInFile) -> Resource:
         return cls(
-            group=document.get("group", ""),
-            domain=document.get("domain", ""),
-            version=document["version"],
-            kind=document["kind"],
-            path=document["path"],
-            api=api is not None,
-            controller=document.get("controller", False),
-            namespaced=api is None or api.get("namespaced", False),
-            plural=document.get("plural", ""),
+            group=file.group,
+            domain=file.domain,
+            version=file.version,
+            kind=file.kind,
+            path=file.path,
+            api=file.api is not None,
+            controller=file.controller,
+            namespaced=file.api is None or file.api.namespaced,
+            plural=file.plural,
         )
 
 
@@ -117,16 +156,11 @@ class Record:
         if document.get("layout") != [_LAYOUT]:
             raise ConfigError(f"{path}: layout is {document.get('layout')}, expected {_LAYOUT}")
         try:
-            return cls(
-                name=document["projectName"],
-                domain=document["domain"],
-                package=document["repo"],
-                multigroup=document.get("multigroup", False),
-                namespaced=document.get("namespaced", False),
-                resources=tuple(Resource.of(each) for each in document.get("resources", [])),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ConfigError(f"{path} is not a record of `kubewright init` and `create`: {error!r}") from error
+            file = msgspec.convert(document, _File)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{path} is not a record of `kubewright init` and `create`: {error}") from error
+        resources = tuple(map(Resource.of, file.resources))
+        return cls(file.project_name, file.domain, file.repo, file.multigroup, file.namespaced, resources)
 
     def text(self) -> str:
         """Return the content of the file."""
@@ -186,6 +220,16 @@ class Record:
                 f"the kinds of this project are in the group {qualified_group(groups.pop(), self.domain)}; to add "
                 "another group, first run `kubewright edit --multigroup`"
             )
+
+
+def built_in(group: str, version: str, kind: str) -> type[Object] | None:
+    """Return the kind of Kubernetes, if there is one. As in kubebuilder, `core` is the group without a name."""
+    try:
+        module = importlib.import_module(f"kubewright.apis.{(group or 'core').partition('.')[0]}.{version}")
+    except ModuleNotFoundError:
+        return None
+    found = getattr(module, kind, None)
+    return found if isinstance(found, type) and issubclass(found, Object) else None
 
 
 def _as_served(resource: Resource) -> str:

@@ -7,6 +7,7 @@ import tomllib
 from typing import Final
 
 from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.json import is_object
 
 _TABLE: Final = re.compile(r"^\[tool\.kubewright\][^\n]*\n(?:(?!\[)[^\n]*\n?)*", re.MULTILINE)
 
@@ -14,10 +15,11 @@ _TABLE: Final = re.compile(r"^\[tool\.kubewright\][^\n]*\n(?:(?!\[)[^\n]*\n?)*",
 def with_setting(text: str, key: str, value: str | None) -> str:
     """Return `text` with `key` set to the string `value`, or without it.
 
-    Raises ConfigError if the setting does not have its own line, or if anything else would change.
+    Raises ConfigError if the setting does not have its own line, or if anything else would change, and TOMLDecodeError
+    if `text` is not TOML.
     """
-    before = tomllib.loads(text)
-    wanted = before.get("tool", {}).get("kubewright", {}) | {key: value}
+    before = _table(text)
+    wanted = (before if is_object(before) else {}) | {key: value}
     line = re.compile(rf"^{re.escape(key)}[ \t]*=[^\n]*\n?", re.MULTILINE)
     stated = "" if value is None else f'{key} = "{value}"\n'
 
@@ -29,14 +31,19 @@ def with_setting(text: str, key: str, value: str | None) -> str:
         return f"{body}\n{stated}{found[len(body) + 1 :]}"
 
     after = _TABLE.sub(changed, text, count=1)
-    if _table(after) != {each: setting for each, setting in wanted.items() if setting is not None}:
+    if _table_or_none(after) != {each: setting for each, setting in wanted.items() if setting is not None}:
         task = f"remove {key}" if value is None else f'set {key} = "{value}"'
         raise ConfigError(f"pyproject.toml: [tool.kubewright] cannot be edited automatically; {task} by hand")
     return after
 
 
 def _table(text: str) -> object:
+    tools = tomllib.loads(text).get("tool", {})
+    return tools.get("kubewright", {}) if is_object(tools) else None
+
+
+def _table_or_none(text: str) -> object:
     try:
-        return tomllib.loads(text).get("tool", {}).get("kubewright", {})
+        return _table(text)
     except tomllib.TOMLDecodeError:
         return None

@@ -43,6 +43,16 @@ def another_version(source: str, kind: str, module: str, old: str, new: str) -> 
     return content.decode()
 
 
+def is_stored(source: str, kind: str) -> bool:
+    """Return whether the module `source` declares the version of `kind` that objects are stored in."""
+    try:
+        declared = _class(ast.parse(source), kind)
+    except SyntaxError:
+        return False
+    storage = None if declared is None else _argument(declared, "storage")
+    return declared is not None and (storage is None or ast.unparse(storage.value) != "False")
+
+
 def _class(tree: ast.Module, kind: str) -> ast.ClassDef | None:
     """Return the class of the kind: of that name, or with that name as its argument `kind`."""
     for each in tree.body:

@@ -14,7 +14,7 @@ Not guaranteed
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -41,10 +41,18 @@ _WRITE_TIMEOUT: Final = 5.0
 class CachedClient(Client):
     """A `Client` whose `get` and `list` read from `cache`. Everything else goes to the server."""
 
-    def __init__(self, client: Client, cache: Cache, *, writer: Writer | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        *,
+        writer: Writer | None = None,
+        on_read: Callable[[type[Object]], None] | None = None,
+    ) -> None:
         """Write over the connections of `client`.
 
         `writer` replaces the default writer, which records own writes and sends them; see `kubewright.cache._client`.
+        `on_read` is called with the kind of each read from the cache.
         """
         super().__init__(
             transport=client.rest.transport,
@@ -55,6 +63,7 @@ class CachedClient(Client):
             clock=client.clock,
         )
         self.cache = cache
+        self._on_read = on_read
         recorded = writer or RecordOwnWrites(RESTWriter(self.rest).write, cache).write
         self.writer = SkipUnchangedApplies(recorded, cache).write
         self.uncached: Reader = Client(
@@ -67,6 +76,8 @@ class CachedClient(Client):
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
         """Return the object of that name, from the cache. Raises NotFound."""
         self.endpoint(kind).check(name, namespace)  # raises ConfigError for a missing or superfluous namespace
+        if self._on_read is not None:
+            self._on_read(kind)
         informer = await self.cache.ready(kind, namespace)
         key = ObjectKey(namespace or None, name)
         if copy_of(informer).own_writes.seen(key) or await self._caught_up(informer, key):
@@ -85,6 +96,8 @@ class CachedClient(Client):
         index: tuple[str, str] | None = None,
     ) -> ObjectList[T]:
         """Return the objects that match all arguments, from the cache; see `Cache.list`."""
+        if self._on_read is not None:
+            self._on_read(kind)
         informer = await self.cache.ready(kind, namespace)
         if await self._caught_up(informer, None):
             return await self.cache.list(

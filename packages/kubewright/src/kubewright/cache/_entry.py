@@ -14,7 +14,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, Union
+from typing import Any, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, Union
 
 import msgspec
 
@@ -28,12 +28,22 @@ V = TypeVar("V")
 _MANAGED_FIELDS: Final = b'"managedFields":'
 
 
-class ObjectKey(NamedTuple):
-    """Namespace and name of an object."""
+class _ObjectKey(NamedTuple):
+    namespace: str | None
+    name: str
 
+
+class ObjectKey(_ObjectKey):
+    """Namespace and name of an object. One object has one key: an empty namespace becomes None."""
+
+    __slots__ = ()
     namespace: str | None
     """None for cluster-scoped kinds."""
     name: str
+
+    def __new__(cls, namespace: str | None, name: str) -> Self:
+        """Create a key. For cluster-scoped kinds, `namespace` is None, or "" as in Go."""
+        return tuple.__new__(cls, (namespace or None, name))
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name

@@ -127,8 +127,9 @@ class Informer(Generic[T]):
             return f"{self.resource}: the informer was not started"
         if isinstance(self.last_error, Forbidden):
             return (
-                f"{self.resource}: {self.last_error}; grant list and watch on it (the role generated from a controller "
-                "has them for the kinds that it declares)"
+                f"{self.resource}: {self.last_error}; grant list and watch on it. The role of a controller grants them "
+                f"for each kind that it declares, for example with cached=[{self.kind.__name__}]: declare the kind, "
+                "generate the role (kubewright generate) and apply it"
             )
         if isinstance(self.last_error, NotFound):
             return f"{self.resource}: its CustomResourceDefinition is not installed, or does not serve this version"

@@ -26,7 +26,7 @@ import msgspec
 
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.client._config import Config
-from kubewright.client._dynamic import decode_object, encode_object
+from kubewright.client._dynamic import check_is_object, decode_object, encode_object
 from kubewright.client._lists import Fields, Labels, ObjectList, raw_page, raw_pages, selection
 from kubewright.client._logs import lines_of, log_query
 from kubewright.client._patch import Patch
@@ -407,6 +407,7 @@ class Client:
 
         Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
         """
+        check_is_object(obj)
         if obj.metadata.managed_fields:
             raise ConfigError(
                 f'{obj.kind} "{obj.metadata.name}": apply takes an object with only the fields that you want to own, '

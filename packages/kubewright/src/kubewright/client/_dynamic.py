@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import new_class
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
+from kubewright.machinery._suggestions import shown
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import APIResource, Object, codec, field
+from kubewright.models._struct import check_no_documents
 
 T = TypeVar("T", bound=Object)
 
@@ -81,7 +83,11 @@ def decode_object(kind: type[T], data: bytes) -> T:
 
 
 def encode_object(obj: Object, *, update: bool = False) -> bytes:
-    """Encode an object for a create or an apply. With `update`, keep fields that its class does not know."""
+    """Encode an object for a create or an apply. With `update`, keep fields that its class does not know.
+
+    Raises TypeError for a document or a class.
+    """
+    check_is_object(obj)
     if isinstance(obj, Unstructured):
         api = obj.__api__
         document = {"apiVersion": api.api_version, "kind": api.kind, "metadata": obj.metadata, **obj.content}
@@ -92,6 +98,20 @@ def encode_object(obj: Object, *, update: bool = False) -> bytes:
             f"created, updated or applied; read it as {obj.kind} to do that"
         )
     return codec.encode_update(obj) if update else codec.encode(obj)
+
+
+def check_is_object(obj: object) -> None:
+    """Raise TypeError for anything but an object of a kind whose fields are structs too, such as a plain document."""
+    if isinstance(obj, Object):
+        check_no_documents(type(obj), {name: getattr(obj, name) for name in obj.__struct_fields__})
+        return
+    if isinstance(obj, dict):
+        kind = cast("dict[str, object]", obj).get("kind", "Kind")
+        raise TypeError(
+            f"an object of a kind is needed, got a dict: write {kind}(metadata=ObjectMeta(...), ...), or convert the "
+            f"document with codec.from_dict({kind}, document)"
+        )
+    raise TypeError(f"an object of a kind is needed, got {shown(obj)}")
 
 
 def _derive(base: type[T], api: APIResource) -> type[T]:

@@ -34,6 +34,7 @@ from kubewright.cache._client import CachedClient
 from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.cache._informer import copy_of
 from kubewright.client._client import Client
+from kubewright.client._dynamic import check_is_object
 from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import JSONPatch, Patch
 from kubewright.client._write import Propagation
@@ -253,6 +254,7 @@ class Context(BaseContext[T]):
         self._status, self._version = wanted, written.metadata.resource_version
 
     def _adopt(self, obj: Object) -> None:
+        check_is_object(obj)
         meta = obj.metadata
         if not meta.namespace and self.request.namespace and obj.__api__.namespaced:
             meta.namespace = self.request.namespace
@@ -367,7 +369,7 @@ async def _apply_to_live(client: CachedClient, child: T, owner: OwnerReference, 
     if current is not None and current.uid != owner.uid:
         raise _controlled_by_another(child, current, owner)
     if live is not None and current is None and not adopt:
-        raise _not_controlled(child, owner)
+        raise _not_controlled(child, owner, is_ours=_wrote(client.field_manager, live))
     if live is not None and create_only:
         return live
     try:
@@ -421,11 +423,23 @@ def _controlled_by_another(child: Object, current: OwnerReference, owner: OwnerR
     )
 
 
-def _not_controlled(child: Object, owner: OwnerReference) -> AlreadyOwnedError:
-    return AlreadyOwnedError(
-        f'{_name_of(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it '
-        "over. Give the child another name, delete the existing object, or adopt it with ctx.apply(child, adopt=True)"
+def _not_controlled(child: Object, owner: OwnerReference, *, is_ours: bool) -> AlreadyOwnedError:
+    what = (
+        f'{_name_of(child)} exists and has no controlling owner, so {owner.kind} "{owner.name}" does not take it over'
     )
+    if is_ours:
+        return AlreadyOwnedError(
+            f"{what}. This operator wrote it before without an owner, probably before {child.kind} was in owns. Adopt "
+            "it with ctx.apply(child, adopt=True)"
+        )
+    return AlreadyOwnedError(
+        f"{what}. Give the child another name, delete the existing object, or adopt it with "
+        "ctx.apply(child, adopt=True)"
+    )
+
+
+def _wrote(field_manager: str, live: Object) -> bool:
+    return any(each.manager == field_manager for each in live.metadata.managed_fields)
 
 
 def _changed(child: Object) -> Conflict:

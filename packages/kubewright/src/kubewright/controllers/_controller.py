@@ -15,7 +15,7 @@ Follows controller-runtime's pkg/builder and pkg/handler.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_origin
 
@@ -29,6 +29,7 @@ from kubewright.controllers._reconcile import Request, Result
 from kubewright.controllers._retry import RateLimit, Retry
 from kubewright.controllers.predicates import Predicate
 from kubewright.controllers.sources import Source
+from kubewright.machinery._suggestions import shown
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
@@ -186,11 +187,17 @@ def controller(
 
     Raises ConfigError for arguments that make no sense.
     """
-    if not isinstance(cast("object", kind), type):
+    if not _is_kind(kind):
         function = getattr(kind, "__qualname__", kind)
         raise ConfigError(f"@controller takes the kind that {function} reconciles: write @controller(Kind, owns=[...])")
     _check_numbers(kind, workers, timeout, debounce)
+    _check_kinds(kind, owns=owns, cached=cached, writes=writes)
+    _check_watches(kind, watches)
     _check_indexes(kind, watches, indexers or {})
+    parts = {"finalizer": (finalizer, Finalizer), "retry": (retry, Retry), "predicate": (predicate, Predicate)}
+    _check_parts(
+        kind, parts | {"key_rate_limit": (key_rate_limit, RateLimit), "delete_fuse": (delete_fuse, DeleteFuse)}
+    )
     if finalizer is not None:
         _check_function(finalizer.function)
 
@@ -225,12 +232,55 @@ def controller(
 
 
 def _check_numbers(kind: type[Object], workers: int, timeout: Seconds | None, debounce: Seconds) -> None:
-    if workers < 1:
-        raise ConfigError(f"controller for {kind.__name__}: workers must be at least 1, got {workers}")
-    if timeout is not None and seconds(timeout) <= 0:
-        raise ConfigError(f"controller for {kind.__name__}: timeout must be positive, got {seconds(timeout):g} s")
-    if seconds(debounce) < 0:
-        raise ConfigError(f"controller for {kind.__name__}: debounce must not be negative, got {seconds(debounce):g} s")
+    where = f"controller for {kind.__name__}"
+    if not isinstance(cast("object", workers), int) or workers < 1:
+        raise ConfigError(f"{where}: workers must be at least 1, got {workers!r}")
+    if timeout is not None and seconds(timeout, f"{where}: timeout") <= 0:
+        raise ConfigError(f"{where}: timeout must be positive, got {seconds(timeout):g} s")
+    if seconds(debounce, f"{where}: debounce") < 0:
+        raise ConfigError(f"{where}: debounce must not be negative, got {seconds(debounce):g} s")
+
+
+def _check_kinds(kind: type[Object], **given: object) -> None:
+    """Reject an argument that is not a list of kinds."""
+    for what, kinds in given.items():
+        for wrong in _not_listed(kinds, _is_kind):
+            name = wrong if isinstance(wrong, str) else getattr(wrong, "__name__", type(wrong).__name__)
+            raise ConfigError(
+                f"controller for {kind.__name__}: {what} takes a list of kinds, got {shown(wrong)}: write "
+                f"{what}=[{name}]"
+            )
+
+
+def _check_watches(kind: type[Object], watches: object) -> None:
+    """Reject an argument that is not a list of watches."""
+    for wrong in _not_listed(watches, lambda each: isinstance(each, Watch)):
+        name = getattr(wrong, "__name__", "Kind")
+        raise ConfigError(
+            f"controller for {kind.__name__}: watches takes a list of watches, got {shown(wrong)}: write "
+            f"watches=[Watch.mapped({name}, function)], or cached=[{name}] if its changes need no reconcile"
+        )
+
+
+def _check_parts(kind: type[Object], parts: Mapping[str, tuple[object, type]]) -> None:
+    """Reject an argument that is not of its class."""
+    for what, (value, wanted) in parts.items():
+        if value is not None and not isinstance(value, wanted):
+            name = wanted.__name__
+            raise ConfigError(
+                f"controller for {kind.__name__}: {what} takes a {name}, got {shown(value)}: write {what}={name}(...)"
+            )
+
+
+def _not_listed(given: object, is_right: Callable[[object], bool]) -> list[object]:
+    """Return what is wrong with a list: the list itself if it is none, otherwise its wrong items."""
+    if isinstance(given, Collection) and not isinstance(given, str):
+        return [each for each in cast("Collection[object]", given) if not is_right(each)]
+    return [given]
+
+
+def _is_kind(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Object) and hasattr(value, "__api__")
 
 
 def _check_indexes(kind: type[Object], watches: Sequence[Watch[Any]], indexers: Mapping[str, object]) -> None:

@@ -39,7 +39,10 @@ from kubewright.controllers._hotloop import HotLoop, HotLoops
 from kubewright.controllers._queue import ControllerQueue, QueueClosed, RequestState
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._reconcile import (
+    ALREADY_OWNED,
     CURRENT,
+    RECONCILE_FAILED,
+    RECONCILE_SUCCEEDED,
     Attempt,
     ControllerObserver,
     EventRecorder,
@@ -49,8 +52,11 @@ from kubewright.controllers._reconcile import (
     ReconcileTimeout,
     Request,
     Result,
+    advice_about,
     classify,
+    error_text,
     explains_itself,
+    place_of,
     traceback_of,
     unwrapped,
 )
@@ -70,6 +76,11 @@ _CONFLICT_WARNING: Final = 5
 """Conflicts in a row after which each further one is a warning: another writer keeps changing the same fields."""
 _LONGEST_CONFLICT_DELAY: Final = 1.0
 """Seconds, whatever the number of conflicts: a lagging cache usually catches up quickly."""
+
+_REPEATED_AFTER: Final = 1.0
+"""Seconds before the same error of the same object is logged as an error again. The first retries take milliseconds."""
+_WARN_FROM: Final = 1.0
+"""Seconds until the next retry from which on a failure is a warning Event: by then the object visibly waits."""
 
 _YIELD_AFTER: Final = 64
 """Reconciles after which a worker lets other tasks run, if no reconcile has waited for anything."""
@@ -188,6 +199,8 @@ class ControlLoop(Generic[T]):
         except Exception as raised:  # noqa: BLE001 - no exception from a reconciler ends the worker
             error = unwrapped(raised)
         if error is None:
+            if state.warned:
+                self._recovered(attempt, state)
             state.succeeded()
         else:
             outcome, retry = self._handle(error, attempt, state)
@@ -226,6 +239,7 @@ class ControlLoop(Generic[T]):
             if mine.reconcile_deleted is None:
                 return None
             return await mine.reconcile_deleted(self._deleted_context(attempt))
+        attempt.object = obj
         if self._fuse is not None:
             attempt.allows_deletes = obj.metadata.annotations.get(ALLOW_DELETES) == "true"
         if obj.metadata.deletion_timestamp is None:
@@ -236,12 +250,7 @@ class ControlLoop(Generic[T]):
             return await self._finalize(mine.finalizer, obj, self._context(attempt, obj))
         elif mine.reconcile_deleted is None:
             return None
-        try:
-            return await mine.reconcile(self._context(attempt, obj))
-        except AlreadyOwnedError as error:
-            if attempt.number == 1:
-                self._events.warning(obj, "AlreadyOwned", str(error))
-            raise
+        return await mine.reconcile(self._context(attempt, obj))
 
     def _is_paused(self, state: RequestState, obj: T | None) -> bool:
         """Return whether the object is paused. Logs and counts if this changed."""
@@ -330,6 +339,7 @@ class ControlLoop(Generic[T]):
         level = logging.DEBUG if self._fuse_reported else logging.ERROR
         self._log_of(attempt).log(level, "Deletes stopped", error=str(error))
         self._fuse_reported = state.deletes_stopped = True
+        self._warn(error, attempt, state)
         self._observer.deletes_stopped()
         return Outcome.ERROR, False
 
@@ -345,14 +355,39 @@ class ControlLoop(Generic[T]):
         )
 
     def _failed(self, error: BaseException, attempt: Attempt, state: RequestState, final: bool) -> None:
-        text = f"{type(error).__name__}: {error}"
-        is_news = state.error != text
-        state.error = text
-        self._log_of(attempt).error(
+        text, advice = error_text(error), advice_about(error)
+        is_news, now = state.error != text, self._clock.monotonic()
+        is_repeated = not is_news and not final and now - state.error_logged_at < _REPEATED_AFTER
+        if not is_repeated:
+            state.error, state.error_logged_at = text, now
+        log = self._log_of(attempt) if advice is None else self._log_of(attempt).bind(advice=advice)
+        log.log(
+            logging.DEBUG if is_repeated else logging.ERROR,
             "Reconcile failed permanently" if final else "Reconcile failed",
             error=text,
+            at=place_of(error, self.controller.reconcile.__module__),
             exc_info=traceback_of(error, __file__) if is_news and not explains_itself(error) else None,
         )
+        if final or isinstance(error, AlreadyOwnedError) or self._backoff.delay(attempt.number) >= _WARN_FROM:
+            self._warn(error, attempt, state)
+
+    def _warn(self, error: BaseException, attempt: Attempt, state: RequestState) -> None:
+        """Record a warning Event of the object. The recorder merges equal ones, and limits how often it writes them."""
+        if attempt.object is None:
+            return
+        state.warned = True
+        if isinstance(error, AlreadyOwnedError):
+            self._events.warning(attempt.object, ALREADY_OWNED, str(error))
+        else:
+            self._events.warning(attempt.object, RECONCILE_FAILED, error_text(error))
+
+    def _recovered(self, attempt: Attempt, state: RequestState) -> None:
+        """Record that the object is reconciled again, after a warning. A paused object is not reconciled."""
+        if state.paused:
+            return
+        state.warned = False
+        if attempt.object is not None:
+            self._events.normal(attempt.object, RECONCILE_SUCCEEDED, "Reconciled, after attempts that failed")
 
     # ---- logs and reports
 
@@ -361,11 +396,12 @@ class ControlLoop(Generic[T]):
         namespace, name = attempt.request
         return self._log.bind(namespace=namespace, name=name, attempt=attempt.number, causes=attempt.shown_causes)
 
-    def _report_undeclared(self, resource: str) -> None:
+    def _report_undeclared(self, kind: type[Object], resource: str, is_written: bool) -> None:
+        where = "owns (children), writes" if is_written else f"cached=[{kind.__name__}], owns, watches"
         self._log.warning(
-            "Undeclared resource written",
+            "Undeclared resource written" if is_written else "Undeclared resource read",
             resource=resource,
-            advice="Name the kind in owns (children), writes or rules. Otherwise the role lacks the permission",
+            advice=f"Name the kind in {where} or rules. Otherwise the role lacks the permission",
         )
 
     def _report_loop(self, loop: HotLoop, is_news: bool) -> None:

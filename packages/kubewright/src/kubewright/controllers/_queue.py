@@ -46,8 +46,8 @@ class RequestState:
     """What one controller knows about one request. The queue keeps it as long as there is something to know."""
 
     __slots__ = (
-        "bucket", "causes", "conflicts", "deletes_stopped", "due", "error", "event_due", "failures", "first_event",
-        "not_before", "paused", "priority", "queued_for", "request", "sequence", "taken_at",
+        "bucket", "causes", "conflicts", "deletes_stopped", "due", "error", "error_logged_at", "event_due", "failures",
+        "first_event", "not_before", "paused", "priority", "queued_for", "request", "sequence", "taken_at", "warned",
     )  # fmt: skip
 
     def __init__(self, request: Request) -> None:
@@ -77,10 +77,13 @@ class RequestState:
         """Conflicts in a row, which are retried within a second."""
         self.error = ""
         """The last error, as it was logged."""
+        self.error_logged_at = 0.0
         self.paused = False
         """Whether its object has the annotation that pauses it."""
         self.deletes_stopped = False
         """Whether the delete fuse stopped its last reconcile."""
+        self.warned = False
+        """Whether a warning Event of its object reports its failures, and no later Event a success."""
 
     def is_wanted(self) -> bool:
         """Return whether it was requested since a worker took it the last time."""
@@ -107,6 +110,7 @@ class RequestState:
             or self.error
             or self.paused
             or self.deletes_stopped
+            or self.warned
             or (self.bucket is not None and self.bucket.drained_at > now)
         )
 

@@ -38,30 +38,38 @@ def rules_for(kind: type[Object], *, has_finalizer: bool, is_owner: bool) -> lis
 
 
 class Undeclared:
-    """Reports each resource that a controller writes without declaring it, once."""
+    """Reports each resource that a controller reads from the cache or writes without declaring it, once."""
 
-    def __init__(self, rules: Sequence[PolicyRule], report: Callable[[str], None]) -> None:
-        """`rules` follow from the declaration. `report` is called with resources such as `deployments.apps/status`."""
+    def __init__(self, rules: Sequence[PolicyRule], report: Callable[[type[Object], str, bool], None]) -> None:
+        """`rules` follow from the declaration. `report` is called with the kind, with the resource as in
+        `deployments.apps/status`, and with whether it is written.
+        """
         self._rules = rules
         self._report = report
-        self._seen: set[tuple[type[Object], str]] = set()
+        self._read: set[type[Object]] = set()
+        self._written: set[tuple[type[Object], str]] = set()
 
-    def look(self, kind: type[Object], subresource: str = "") -> None:
-        """Check a write of `kind` or of one of its subresources, before it is sent."""
-        if (kind, subresource) in self._seen:
+    def read(self, kind: type[Object]) -> None:
+        """Check a read of `kind` from the cache, which lists and watches the kind."""
+        if kind in self._read:
             return
-        self._seen.add((kind, subresource))
-        if not any(_allows_writes(each, kind, subresource) for each in self._rules):
+        self._read.add(kind)
+        verbs = {verb for each in self._rules if _concerns(each, kind) for verb in each.verbs}
+        if "*" not in verbs and not {"list", "watch"} <= verbs:
+            self._report(kind, kind.__api__.gvr.qualified_resource, False)
+
+    def write(self, kind: type[Object], subresource: str = "") -> None:
+        """Check a write of `kind` or of one of its subresources, before it is sent."""
+        if (kind, subresource) in self._written:
+            return
+        self._written.add((kind, subresource))
+        if not any(_concerns(each, kind, subresource) and not set(each.verbs) <= set(READ) for each in self._rules):
             resource = kind.__api__.gvr.qualified_resource
-            self._report(f"{resource}/{subresource}" if subresource else resource)
+            self._report(kind, f"{resource}/{subresource}" if subresource else resource, True)
 
 
-def _allows_writes(rule: PolicyRule, kind: type[Object], subresource: str) -> bool:
-    """Return whether `rule` allows any write of a kind, or of that subresource."""
+def _concerns(rule: PolicyRule, kind: type[Object], subresource: str = "") -> bool:
+    """Return whether `rule` allows anything for a kind, or for that subresource of it."""
     api = kind.__api__
     named = {f"{api.plural}/{subresource}", f"*/{subresource}"} if subresource else {api.plural}
-    return (
-        not {"*", api.group}.isdisjoint(rule.api_groups)
-        and not {"*", *named}.isdisjoint(rule.resources)
-        and not set(rule.verbs) <= set(READ)
-    )
+    return not {"*", api.group}.isdisjoint(rule.api_groups) and not {"*", *named}.isdisjoint(rule.resources)

@@ -17,12 +17,22 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
+from traceback import walk_tb
 from types import TracebackType
 from typing import Final, Literal, TypeAlias, cast
 
 from kubewright.cache._entry import EventType, ObjectKey
-from kubewright.machinery.errors import APIError, Conflict, DeadlineExceeded, KubewrightError, NotFound, TerminalError
-from kubewright.machinery.time import Seconds
+from kubewright.machinery.errors import (
+    APIError,
+    ConfigError,
+    Conflict,
+    DeadlineExceeded,
+    Forbidden,
+    KubewrightError,
+    NotFound,
+    TerminalError,
+)
+from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
 
 Request: TypeAlias = ObjectKey
@@ -35,6 +45,10 @@ class Result:
 
     requeue_after: Seconds | None = None
     """Reconcile again after this time, even if nothing changes. An event leads to an earlier reconcile."""
+
+    def __post_init__(self) -> None:
+        if self.requeue_after is not None and seconds(self.requeue_after, "Result: requeue_after") < 0:
+            raise ConfigError(f"Result: requeue_after must not be negative, got {seconds(self.requeue_after):g} s")
 
 
 Cause: TypeAlias = tuple[str, str, ObjectKey, int]
@@ -49,7 +63,7 @@ _SHOWN_CAUSES: Final = 4
 class Attempt:
     """One reconcile of one request. A retry is another attempt."""
 
-    __slots__ = ("allows_deletes", "causes", "finalizing", "is_gone", "number", "progressed", "request")
+    __slots__ = ("allows_deletes", "causes", "finalizing", "is_gone", "number", "object", "progressed", "request")
 
     def __init__(self, request: Request, number: int, causes: Sequence[Cause]) -> None:
         self.request = request
@@ -57,6 +71,8 @@ class Attempt:
         """1 for the first attempt, plus one for each failure in a row before it."""
         self.causes = causes
         """The events that caused it. Empty if a retry, a requeue or a `Source` requested it."""
+        self.object: Object | None = None
+        """The object as it was when the attempt began; None before it is read, and if it does not exist."""
         self.progressed = False
         """Whether it created or deleted an object, or wrote one that it had not written recently."""
         self.allows_deletes = False
@@ -117,6 +133,14 @@ class EventRecorder(ABC):
         self.record(EventRecord("Warning", regarding, reason, note, action, related))
 
 
+ALREADY_OWNED: Final = "AlreadyOwned"
+"""The reason of the warning Event of an object whose child has another controller."""
+RECONCILE_FAILED: Final = "ReconcileFailed"
+"""The reason of the warning Event of an object whose reconciles keep failing."""
+RECONCILE_SUCCEEDED: Final = "ReconcileSucceeded"
+"""The reason of the Event that follows when the object is reconciled again."""
+
+
 class NoEvents(EventRecorder):
     """The recorder of a program that writes no Events."""
 
@@ -156,6 +180,8 @@ class ReconcileTimeout(DeadlineExceeded):
     """A reconcile took longer than the controller's timeout and was cancelled."""
 
 
+_ESCALATION: Final = "permissions not currently held"
+"""In the message of the API server about a role with more permissions than its author has."""
 _MISTAKES: Final = (
     ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RecursionError, TypeError,
 )  # fmt: skip
@@ -181,12 +207,51 @@ def explains_itself(error: BaseException) -> bool:
     return isinstance(error, (KubewrightError, OSError))
 
 
+def error_text(error: BaseException) -> str:
+    """Return the class and the message of an error, for a log line: without the list of rules after an attempt to
+    grant permissions, which may have hundreds.
+    """
+    text = f"{type(error).__name__}: {error}"
+    if not _is_escalation(error):
+        return text
+    head, _, rules = text.partition(_ESCALATION)
+    listed = [each for each in rules.lstrip(":").splitlines() if each.strip()]
+    return f"{head}{_ESCALATION}: {len(listed)} rule{'s' if len(listed) != 1 else ''}"
+
+
+def advice_about(error: BaseException) -> str | None:
+    """Return what to do about an error that its message does not explain."""
+    if not _is_escalation(error):
+        return None
+    return (
+        'Declare the role that the controller binds: rules=[PolicyRule(api_groups=["rbac.authorization.k8s.io"], '
+        'resources=["clusterroles"], resource_names=[...], verbs=["bind"])], or "roles" for a Role'
+    )
+
+
+def _is_escalation(error: BaseException) -> bool:
+    return isinstance(error, Forbidden) and _ESCALATION in str(error)
+
+
 def traceback_of(error: BaseException, below: str) -> tuple[type[BaseException], BaseException, TracebackType | None]:
     """Return `exc_info` for `logging`, without the frames of the file `below` at the start of the traceback."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == below:
         trace = trace.tb_next
     return type(error), error, trace
+
+
+def place_of(error: BaseException, module: str) -> str | None:
+    """Return `file:line` of the innermost call in the top-level package of `module`; None if there is none.
+
+    `module` is that of the reconcile function, so this is the line of the operator's own code that failed.
+    """
+    package = module.partition(".")[0]
+    place = None
+    for frame, line in walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == package:
+            place = f"{frame.f_code.co_filename}:{line}"
+    return place
 
 
 def unwrapped(error: Exception) -> Exception:

@@ -54,7 +54,7 @@ def controller_client(
     writer = ReportUndeclared(writer, undeclared).write
     if tracing is not None:
         writer = TraceWrites(writer, tracing).write
-    return CachedClient(client, cache, writer=writer)
+    return CachedClient(client, cache, writer=writer, on_read=undeclared.read)
 
 
 class TraceWrites:
@@ -79,7 +79,7 @@ class ReportUndeclared:
         self._undeclared = undeclared
 
     def write(self, call: WriteCall[T], /) -> Awaitable[Answer[T]]:
-        self._undeclared.look(call.kind, call.subresource)
+        self._undeclared.write(call.kind, call.subresource)
         return self._writer(call)
 
 

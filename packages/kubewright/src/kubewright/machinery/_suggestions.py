@@ -1,8 +1,9 @@
-"""Suggestions in errors about unknown names."""
+"""Parts of error messages: suggestions for unknown names, and wrong arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import FunctionType
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -19,3 +20,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = list(known)
     similar = nearest(name, names)
     return f"; did you mean {similar!r}?" if similar else f"; known are {', '.join(names)}" if names else ""
+
+
+def shown(value: object) -> str:
+    """Return a wrong argument as messages show it: `'Secret'`, `the class Secret`, `the function f`, `a Secret`."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, FunctionType):
+        return f"the function {value.__name__}"
+    return repr(value) if isinstance(value, (str, bool, int, float)) else f"a {type(value).__name__}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
@@ -27,9 +27,13 @@ Seconds: TypeAlias = float | timedelta
 """A duration: a number of seconds, or a timedelta. Every parameter for a duration accepts both."""
 
 
-def seconds(value: Seconds) -> float:
-    """Return a duration in seconds."""
-    return value.total_seconds() if isinstance(value, timedelta) else value
+def seconds(value: Seconds, what: str = "a duration") -> float:
+    """Return a duration in seconds. Raises TypeError, which names `what`, if it is neither a number nor a timedelta."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if not isinstance(cast("object", value), (int, float)):
+        raise TypeError(f"{what} must be a number of seconds or a timedelta, got {value!r}")
+    return value
 
 
 def parse(text: str) -> datetime:

@@ -8,6 +8,7 @@ Guarantees
     when that many others were seen after it.
 Not guaranteed
     That an Event is written: an Event that the server rejects is logged and dropped.
+    That a series continues after a restart: the next process writes a new Event, as client-go does.
 
 Follows client-go's tools/events. Source:
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/

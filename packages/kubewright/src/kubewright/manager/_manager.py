@@ -43,7 +43,7 @@ from kubewright.manager._gate import METRICS_AUTH_RULES, METRICS_READER_RULES
 from kubewright.manager._health import Probes
 from kubewright.manager._leader import LEASE_RULE, LeaderElection
 from kubewright.manager._metrics import Metrics
-from kubewright.manager._options import EVENTS_RULE, ManagerOptions, default_name
+from kubewright.manager._options import EVENTS_RULE, ManagerOptions, checked, default_name
 from kubewright.manager._run import Run, Runnables
 from kubewright.models import Object
 from kubewright.models._rbac import PolicyRule
@@ -167,10 +167,12 @@ class Manager:
             have the defaults of `parser`.
         clock: where reconciles read the time of day.
 
-        Raises ConfigError if two controllers have the same name, or options contradict each other.
+        Raises ConfigError for an argument of another type, if two controllers have the same name, or if options
+        contradict each other.
         """
+        controllers = checked(controllers)
         self._options = ManagerOptions(
-            controllers=tuple(controllers),
+            controllers=controllers,
             name=name or default_name(controllers),
             config=config,
             transport=transport,
@@ -188,7 +190,7 @@ class Manager:
             delete_fuse=delete_fuse,
             allow_mass_deletion=allow_mass_deletion,
             tracer_provider=tracer_provider,
-            graceful_timeout=seconds(graceful_timeout),
+            graceful_timeout=seconds(graceful_timeout, "Manager: graceful_timeout"),
             flags=flags or argparse.Namespace(),
             clock=clock or SystemClock(),
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from argparse import Namespace as Flags
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright._runtime.log import get_logger
@@ -17,6 +17,7 @@ from kubewright.client._config import Config
 from kubewright.client._transport import Transport
 from kubewright.controllers._controller import Controller
 from kubewright.controllers._fuse import DeleteFuse
+from kubewright.machinery._suggestions import shown
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager._certificates import Certificate, SelfSigned
 from kubewright.manager._leader import LeaderElection
@@ -63,6 +64,17 @@ class ManagerOptions:
     clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
+        parts = {"config": Config, "leader_election": LeaderElection, "delete_fuse": DeleteFuse}
+        for name, wanted in parts.items():
+            value: object = getattr(self, name)
+            if value is not None and not isinstance(value, wanted):
+                called = wanted.__name__
+                raise ConfigError(f"Manager: {name} takes a {called}, got {shown(value)}: write {name}={called}(...)")
+        if self.namespaces is not None and not (self.namespaces and all(self.namespaces)):
+            fault = "an empty name" if "" in self.namespaces else "no name"
+            raise ConfigError(
+                f"Manager: namespaces={self.namespaces!r} has {fault}; leave namespaces out to work in all of them"
+            )
         if self.config is not None and self.transport is not None:
             raise ConfigError("Manager: config and transport are two ways to the API server; give one of them")
         if not 0 <= self.graceful_timeout < math.inf:
@@ -135,6 +147,22 @@ class ManagerOptions:
         if not self.webhooks or provider is None or isinstance(provider, Certificate):
             return []
         return provider.namespace_rules()
+
+
+def checked(controllers: Sequence[Controller[Any]]) -> tuple[Controller[Any], ...]:
+    """Return the controllers. Raises ConfigError if they are not a list, or one of them is not a controller."""
+    given: object = controllers
+    if isinstance(given, Controller):
+        raise ConfigError(f"Manager takes a list of controllers: write Manager([{given.reconcile.__name__}])")
+    if not isinstance(given, Collection) or isinstance(given, str):
+        raise ConfigError(f"Manager takes a list of controllers, got {shown(given)}: write Manager([...])")
+    for each in cast("Collection[object]", given):
+        if not isinstance(each, Controller):
+            raise ConfigError(
+                f"Manager takes a list of controllers, and {shown(each)} is none: "
+                "decorate the reconcile function with @controller(Kind)"
+            )
+    return tuple(controllers)
 
 
 def default_name(controllers: Sequence[Controller[Any]]) -> str:

@@ -83,6 +83,24 @@ async def _is_served(client: Client, kind: type[Object], namespace: str | None) 
     return True
 
 
+async def missing_namespaces(client: Client, namespaces: Namespaces) -> list[str]:
+    """Return the chosen namespaces that do not exist, as far as this user may know."""
+    from kubewright.apis.core.v1 import Namespace  # loads all of core/v1
+
+    chosen = [each for each in each_of(namespaces) if each is not None]
+    return [each for each in chosen if await _is_missing(client, Namespace, each)]
+
+
+async def _is_missing(client: Client, kind: type[Object], name: str) -> bool:
+    try:
+        await _answered(lambda: client.get(kind, name), although_lost=True)
+    except NotFound:
+        return True
+    except Forbidden:  # roles in namespaces do not allow it
+        return False
+    return False
+
+
 async def missing_permissions(client: Client, rules: Sequence[PolicyRule], namespaces: Namespaces) -> list[Permission]:
     """Return the permissions in `rules` that this user does not have, according to SelfSubjectAccessReviews."""
     missing = await asyncio.gather(*(_missing_in(client, rules, each) for each in each_of(namespaces)))

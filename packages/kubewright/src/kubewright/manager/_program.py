@@ -15,13 +15,16 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from kubewright._runtime.log import get_logger
 from kubewright._runtime.signals import on_each_stop_signal
+from kubewright.cache._store import each_of
 from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, KubewrightError, Unauthorized
+from kubewright.machinery.time import seconds
 from kubewright.manager import _logs as logs
 from kubewright.manager._certificates import Certificate, Purpose, SelfSigned
 from kubewright.manager._leader import LeaderElection
@@ -41,10 +44,19 @@ class _Flags(Protocol):
 
 
 def run_program(
-    manager: Manager, arguments: Sequence[str] | None = None, *, parser: argparse.ArgumentParser | None = None
+    manager: Manager,
+    arguments: Sequence[str] | None = None,
+    *,
+    parser: argparse.ArgumentParser | None = None,
+    name: str | None = None,
 ) -> None:
-    """Run `manager` as its flags say, then end the process. `parser`: flags of the program's own."""
-    flags = _parser(manager, parser or manager.parser).parse_args(arguments)
+    """Run `manager` as its flags say, then end the process.
+
+    `parser`: flags of the program's own. `name`: the program in the usage line; by default as `parser` calls it.
+    """
+    accepted = _parser(manager, parser or manager.parser)
+    accepted.prog = name or accepted.prog
+    flags = accepted.parse_args(arguments)
     logs.configure(flags.log_format, flags.log_level, packages=_packages(manager))
     log = get_logger("kubewright.manager")
     try:
@@ -194,7 +206,7 @@ class _Incomplete(argparse.ArgumentParser):
     """Parser that raises an error of no argument if required flags are missing, after it has set the defaults."""
 
     def error(self, message: str) -> NoReturn:
-        raise argparse.ArgumentError(None, message)
+        _refuse(message)
 
 
 def add_defaults(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> None:
@@ -209,60 +221,142 @@ def add_defaults(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> 
             raise ConfigError(f"Manager(parser=...): {error}") from error
 
 
+def check_flags(manager: Manager, arguments: Sequence[str]) -> None:
+    """Raise ConfigError if the program of `manager` does not accept `arguments`, with the nearest flag that exists.
+
+    Values are checked unless one of them refers to a variable of its container, as `$(NAME)` does. A program that gives
+    its parser to `Manager.main` instead of `Manager` has flags that are not known here.
+    """
+    parser = _parser(manager, manager.parser)
+    known = [name for action in parser._actions for name in action.option_strings]
+    for each in arguments:
+        name = each.partition("=")[0]
+        if each.startswith("--") and name != "--" and not any(flag.startswith(name) for flag in known):
+            near = get_close_matches(name, known, 1)
+            raise ConfigError(f"{manager.name} has no flag {name}{f'; did you mean {near[0]}?' if near else ''}")
+    if any("$(" in each for each in arguments):
+        return
+    setattr(parser, "error", _refuse)  # noqa: B010 - of this copy of the parser, whose class is the program's
+    try:
+        parser.parse_args(arguments)
+    except argparse.ArgumentError as error:
+        raise ConfigError(f"{manager.name}: {error}") from error
+
+
+def _refuse(message: str) -> NoReturn:
+    raise argparse.ArgumentError(None, message)
+
+
 def _add_standard_flags(parser: _Flags, options: ManagerOptions) -> None:
     switch: dict[str, Any] = {"nargs": "?", "const": True, "type": _boolean, "metavar": "true|false"}
-    parser.add_argument("--leader-elect", default=None, help="work only while holding the Lease", **switch)
+    election = options.leader_election or LeaderElection()
+    lease, deadline, retry = map(seconds, (election.lease_duration, election.renew_deadline, election.retry_period))
+    parser.add_argument(
+        "--leader-elect",
+        default=None,
+        help=f"work only while holding the Lease, which lasts {lease:g} s and is renewed every {retry:g} s, within "
+        f"{deadline:g} s at the latest (default: {_switched(options.leader_election)})",
+        **switch,
+    )
     parser.add_argument(
         "--health-probe-bind-address",
         default=":8081" if options.health_address is None else options.health_address,
         metavar="ADDRESS",
-        help="where /healthz and /readyz are served",
+        help="where /healthz and /readyz are served (default: %(default)s)",
     )
     parser.add_argument(
         "--metrics-bind-address",
         default=":8080" if options.metrics_address is None else options.metrics_address,
         metavar="ADDRESS",
-        help='where /metrics is served; "0" turns it off',
+        help='where /metrics is served; "0" turns it off (default: %(default)s)',
     )
-    parser.add_argument("--metrics-secure", default=None, help="serve metrics over HTTPS to authorized users", **switch)
+    parser.add_argument(
+        "--metrics-secure",
+        default=None,
+        help=f"serve metrics over HTTPS to authorized users (default: {_switched(options.metrics_secure)})",
+        **switch,
+    )
     parser.add_argument(
         "--metrics-cert-path",
         default="",
         metavar="FOLDER",
         help="folder of the certificate for that (default: a self-signed one)",
     )
-    parser.add_argument("--metrics-cert-name", default="tls.crt", metavar="FILE", help="file name of the certificate")
-    parser.add_argument("--metrics-cert-key", default="tls.key", metavar="FILE", help="file name of the key")
+    parser.add_argument(
+        "--metrics-cert-name",
+        default="tls.crt",
+        metavar="FILE",
+        help="file name of the certificate (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--metrics-cert-key", default="tls.key", metavar="FILE", help="file name of the key (default: %(default)s)"
+    )
     parser.add_argument(
         "--webhook-port",
         type=int,
         default=9443 if options.webhook_port is None else options.webhook_port,
         metavar="PORT",
-        help="where webhooks are served; 0 picks a free port, -1 turns them off",
+        help="where webhooks are served; 0 picks a free port, -1 turns them off (default: %(default)s)",
     )
     parser.add_argument(
         "--webhook-cert-path", default="", metavar="FOLDER", help="folder of the certificate of the webhooks"
     )
-    parser.add_argument("--webhook-cert-name", default="tls.crt", metavar="FILE", help="file name of the certificate")
-    parser.add_argument("--webhook-cert-key", default="tls.key", metavar="FILE", help="file name of the key")
+    parser.add_argument(
+        "--webhook-cert-name",
+        default="tls.crt",
+        metavar="FILE",
+        help="file name of the certificate (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--webhook-cert-key", default="tls.key", metavar="FILE", help="file name of the key (default: %(default)s)"
+    )
     parser.add_argument(
         "--webhook-name-prefix",
         default="",
         metavar="PREFIX",
         help="start of the names of the webhooks' Service, Secret and configurations, for a certificate that the "
-        "manager makes",
+        "manager makes (default: that of the program)",
     )
     parser.add_argument(
-        "--wait-for-kinds", default=False, help="wait for CustomResourceDefinitions that are not installed", **switch
+        "--wait-for-kinds",
+        default=False,
+        help="wait for CustomResourceDefinitions that are not installed "
+        f"(default: {_switched(options.wait_for_kinds)})",
+        **switch,
     )
     parser.add_argument(
-        "--allow-mass-deletion", default=False, help="confirm the deletes that a fuse has stopped", **switch
+        "--allow-mass-deletion",
+        default=False,
+        help=f"confirm the deletes that a fuse has stopped (default: {_switched(options.allow_mass_deletion)})",
+        **switch,
     )
-    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="kubeconfig file to use")
-    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
-    parser.add_argument("--namespace", default="", metavar="NAME[,NAME]", help="work in these namespaces only")
-    parser.add_argument("--log-format", choices=("console", "json"), default=None)
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument(
+        "--kubeconfig", default="", metavar="FILE", help="kubeconfig file to use (default: as kubectl finds it)"
+    )
+    parser.add_argument("--context", default="", help="context of the kubeconfig to use (default: its current context)")
+    namespaces = each_of(options.namespaces)
+    parser.add_argument(
+        "--namespace",
+        default="",
+        metavar="NAME[,NAME]",
+        help=f"work in these namespaces only (default: {','.join(filter(None, namespaces)) or 'all'})",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=("console", "json"),
+        default=None,
+        help="form of the log (default: console on a terminal, else json)",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        help="lowest level that is logged (default: %(default)s)",
+    )
+
+
+def _switched(option: object) -> str:
+    return "true" if option else "false"
 
 
 def _boolean(text: str) -> bool:

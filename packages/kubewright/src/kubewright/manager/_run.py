@@ -30,7 +30,7 @@ from kubewright.manager._health import Probes
 from kubewright.manager._leader import LEASE_RULE, Fence, LeaderElector, identity
 from kubewright.manager._metrics import Metrics
 from kubewright.manager._options import ManagerOptions
-from kubewright.manager._preflight import described, missing_kinds, missing_permissions, not_served
+from kubewright.manager._preflight import described, missing_kinds, missing_namespaces, missing_permissions, not_served
 from kubewright.manager._serving import Scrapes, serving
 from kubewright.manager._supervisor import StoppedEarly, Supervisor, end
 from kubewright.manager._watchdog import watch_event_loop
@@ -209,6 +209,12 @@ class Run:
             raise ConfigError(not_served(self._missing))
         if self._missing:
             self._log.warning("Kinds not served", waiting_for=", ".join(kind.__api__.plural for kind in self._missing))
+        if absent := await missing_namespaces(client, options.namespaces):
+            self._log.warning(
+                "Namespaces not found",
+                namespaces=",".join(absent),
+                advice="Create them, or correct namespaces or --namespace. The manager works in them once they exist",
+            )
         missing = await missing_permissions(client, options.rbac_rules(), options.namespaces)
         needed = [each for each in missing if each.verb in READ]
         if elector is not None:

@@ -12,6 +12,8 @@ from msgspec import UnsetType as UnsetType
 
 from kubewright.models._crd import custom_resource_definition as custom_resource_definition
 from kubewright.models._crd import custom_resource_definitions as custom_resource_definitions
+from kubewright.models._custom import ColumnFormat as ColumnFormat
+from kubewright.models._custom import ColumnType as ColumnType
 from kubewright.models._custom import CustomResource as CustomResource
 from kubewright.models._custom import PrintColumn as PrintColumn
 from kubewright.models._custom import Scale as Scale

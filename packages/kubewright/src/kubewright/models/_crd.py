@@ -77,9 +77,14 @@ def _check(classes: tuple[type[CustomResource], ...]) -> None:
     if len(set(versions)) < len(versions):
         raise ModelError(f"{first.__name__}: two classes define the same version ({', '.join(versions)})")
     stored = [cls.__api__.version for cls in classes if cls.__served_as__.storage]
-    if len(stored) != 1:
+    if not stored:
         raise ModelError(
-            f"{first.__name__}: exactly one version must be the storage version, but {', '.join(stored) or 'none'} is; "
+            f"{first.__name__}: exactly one version must be the storage version, but none is; "
+            "remove storage=False from the class arguments of one of them"
+        )
+    if len(stored) > 1:
+        raise ModelError(
+            f"{first.__name__}: exactly one version must be the storage version, but {' and '.join(stored)} are; "
             "set storage=False in the class arguments of all others"
         )
     if not any(cls.__served_as__.served for cls in classes):

@@ -6,8 +6,9 @@
         spec: WebServerSpec
         status: WebServerStatus = field(default_factory=WebServerStatus)
 
-A class is one version of a kind. With a field `status` it has the status subresource. Whatever an API server would
-reject raises ModelError at the class statement.
+A class is one version of a kind. With a field `status` it has the status subresource. What an API server would reject
+raises ModelError: names, types, defaults and columns at the class statement; patterns and CEL rules when the CRD is
+made or an object is validated, because only kubewright-controlplane can compile them.
 
 Follows apiextensions.k8s.io/v1 and the markers of controller-gen (resource, printcolumn, subresource:scale, ...).
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, Self, cast
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -34,14 +35,19 @@ from kubewright.models._resource import Object
 from kubewright.models._struct import Struct
 from kubewright.models._types import Unwrapped, unwrap
 
+ColumnType: TypeAlias = Literal["boolean", "date", "integer", "number", "string"]
+"""The type of a column of `kubectl get`. A date is printed as an age."""
+ColumnFormat: TypeAlias = Literal["byte", "date", "date-time", "double", "float", "int32", "int64", "password"]
+"""The format of a column, for clients that print it in their own way."""
+
 
 class PrintColumn(msgspec.Struct, frozen=True):
     """A column of `kubectl get`: the value at `json_path` (`.spec.image`). Above priority 0 only with `-o wide`."""
 
     name: str
     json_path: str
-    type: Literal["integer", "number", "string", "boolean", "date"] = "string"
-    format: str = ""
+    type: ColumnType = "string"
+    format: ColumnFormat | Literal[""] = ""
     priority: int = 0
     description: str = ""
 
@@ -211,11 +217,26 @@ def _paths(served: Version) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def _check_served(name: str, served: Version) -> None:
+    for column in served.columns:
+        _check_column(name, column)
     for what, (path, starts) in _paths(served).items():
         if not path.startswith(starts):
             raise ModelError(f'{name}: {what} is "{path}"; it must start with {" or ".join(starts)}')
     if isinstance(served.deprecated, str) and len(served.deprecated) > 256:
         raise ModelError(f"{name}: the warning of a deprecated version must not exceed 256 characters")
+
+
+def _check_column(name: str, column: PrintColumn) -> None:
+    """Reject a column that an API server would reject; type checkers find the same."""
+    if not column.name:
+        raise ModelError(f'{name}: the column of "{column.json_path}" needs a name')
+    allowed = {"type": (column.type, get_args(ColumnType)), "format": (column.format, ("", *get_args(ColumnFormat)))}
+    for what, (value, values) in allowed.items():
+        if value not in values:
+            *others, last = filter(None, values)
+            raise ModelError(
+                f'{name}: the {what} of column "{column.name}" is "{value}"; it must be {", ".join(others)} or {last}'
+            )
 
 
 def _check_paths(cls: type[Struct], served: Version) -> None:
@@ -269,7 +290,8 @@ class CustomResource(Object, metaclass=CustomResourceType):
         are left out. `obj` is validated with the defaults of its type, including its status. `obj` and `old` are not
         changed.
 
-        Raises DecodeError if `metadata` is not an object, and ConfigError if kubewright-controlplane is not installed,
+        Raises ModelError if an API server would reject the CRD, for example because a CEL rule does not compile. Raises
+        DecodeError if `metadata` is not an object, and ConfigError if kubewright-controlplane is not installed,
         which has the rules: `pip install 'kubewright[dev]'`.
         """
         from kubewright.models._validation import validate  # imported lazily: loads the schema package

@@ -25,7 +25,7 @@ from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright.markers import Marker
 from kubewright.models._annotations import annotations_of, evaluated, is_class_variable
-from kubewright.models._struct import Struct, StructType
+from kubewright.models._struct import Struct, StructType, check_no_documents
 from kubewright.models._types import Nested, schema_of
 from kubewright.models._values import plain
 
@@ -89,18 +89,20 @@ class ModelType(StructType):
     if not TYPE_CHECKING:  # type checkers derive the signature from the fields
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            """Create a model. A TypeError for an unknown field names the one that was probably meant.
+            """Create a model. A TypeError names the field that was probably meant, or the model to write for a dict.
 
             Built-in kinds do without: this doubles the cost of creating a struct.
             """
             try:
-                return super().__call__(*args, **kwargs)
+                made = super().__call__(*args, **kwargs)
             except TypeError as error:
                 unknown = [name for name in kwargs if name not in cls.__struct_fields__]
                 if not unknown:
                     raise
                 hint = did_you_mean(unknown[0], cls.__struct_fields__)
                 raise TypeError(f"{cls.__name__} has no field {unknown[0]!r}{hint}") from error
+            check_no_documents(cls, kwargs)
+            return made
 
 
 def field_schema(field: msgspec.structs.FieldInfo, where: str, nested: Nested) -> JSONObject:

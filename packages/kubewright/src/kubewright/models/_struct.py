@@ -10,8 +10,9 @@ contains itself is never freed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, dataclass_transform, overload
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, ClassVar, TypeVar, cast, dataclass_transform, get_args, get_origin, overload
 
 import msgspec
 
@@ -43,6 +44,36 @@ class StructType(msgspec.StructMeta):
         if api is not None:
             options.update(tag_field="kind", tag=api.kind)
         return super().__new__(mcls, name, bases, namespace, kw_only=True, **options)
+
+
+def check_no_documents(cls: type[Struct], values: Mapping[str, object]) -> None:
+    """Raise TypeError for a dict or a list of dicts in a field that holds a struct or a list of structs."""
+    for name, value in values.items():
+        is_list = value.__class__ is list
+        first = next(iter(cast("list[object]", value)), None) if is_list else value
+        if first.__class__ is not dict or (wanted := _structs_of(cls).get(name)) is None:
+            continue
+        struct = wanted.__name__
+        got, write = ("a list of dicts", f"[{struct}(...)]") if is_list else ("a dict", f"{struct}(...)")
+        raise TypeError(
+            f"{cls.__name__}.{name} takes {struct}, got {got}: write {name}={write}, or convert a whole document with "
+            "codec.from_dict"
+        )
+
+
+@cache
+def _structs_of(cls: type[Struct]) -> dict[str, type[Struct]]:
+    """Return the struct that each field of `cls` holds, or the items of its list."""
+    found = ((field.name, _struct_in(field.type)) for field in msgspec.structs.fields(cls))
+    return {name: struct for name, struct in found if struct is not None}
+
+
+def _struct_in(annotation: Any) -> type[Struct] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return annotation
+    if get_origin(annotation) is dict:
+        return None
+    return next(filter(None, map(_struct_in, get_args(annotation))), None)
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))

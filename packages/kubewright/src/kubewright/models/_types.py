@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import enum
+import sys
 import types
 from collections.abc import Callable
 from datetime import datetime
@@ -254,7 +255,9 @@ def _is_always_there(field: msgspec.structs.FieldInfo, where: str) -> bool:
 def _instead(kind: Any) -> str:
     classes: tuple[type, ...] = getattr(get_origin(kind) or kind, "__mro__", ())
     names = [each.__name__ for each in classes[:-1] or classes]  # the last is `object`
-    return next((_INSTEAD[name] for name in names if name in _INSTEAD), "make it a Model")
+    is_own = isinstance(kind, type) and kind.__module__.partition(".")[0] not in sys.stdlib_module_names
+    otherwise = f"derive it from Model: class {_name(kind)}(Model)" if is_own else "make it a Model"
+    return next((_INSTEAD[name] for name in names if name in _INSTEAD), otherwise)
 
 
 def _name(kind: Any) -> str:

@@ -53,7 +53,9 @@ def _hint(message: str) -> str:
 
 @cache
 def _compiled(cls: type[Object]) -> Schema:
-    return Schema.from_crd(root_schema(cls))
+    schema = root_schema(cls)
+    check_schema(cls, schema)
+    return Schema.from_crd(schema)
 
 
 def _stored(schema: Schema, obj: Object | JSONObject) -> JSONObject:

@@ -75,5 +75,5 @@ def webhook_client(
 ) -> WebhookClient:
     """Return the client of one webhook. `report` is called once for each resource that it writes without a rule."""
     recorded = RecordOwnWrites(RESTWriter(client.rest).write, cache)
-    writer = ReportUndeclared(recorded.write, Undeclared(rules, report))
+    writer = ReportUndeclared(recorded.write, Undeclared(rules, lambda kind, resource, is_written: report(resource)))
     return WebhookClient(client, cache, writer=writer.write)

@@ -13,6 +13,7 @@ SAMPLE = Path(__file__).parents[1] / "config/samples/fiz_v1_cruiser.yaml"
 
 
 async def test_the_sample_becomes_ready(cluster: Cluster, namespace: str, operator: Manager) -> None:
+    assert SAMPLE.is_file(), "run `make manifests`: it writes the sample"
     sample = codec.from_dict(Cruiser, yaml.load(SAMPLE.read_text()))
     sample.metadata.namespace = namespace
     name = (await cluster.client.create(sample)).metadata.name

@@ -15,6 +15,7 @@ SAMPLE = Path(__file__).parents[1] / "config/samples/ship_v1_frigate.yaml"
 
 async def test_an_object_of_v1_can_be_read_as_v1beta1(cluster: Cluster, namespace: str) -> None:
     await cluster.install(api)
+    assert SAMPLE.is_file(), "run `make manifests`: it writes the sample"
     sample = codec.from_dict(FrigateV1, yaml.load(SAMPLE.read_text()))
     sample.metadata.namespace = namespace
     created = await cluster.client.create(sample)

@@ -27,6 +27,7 @@ def command(image: str, check: bool, verbose: bool, output: str) -> None:
     """
     project = Project.load()
     manifests = project.manifests()
+    project.require_known_flags()
     if image:
         manifests = manifests.with_image(image)
     todo = changes(project.root, chart.files(manifests), folders=["dist/chart"])

@@ -26,6 +26,7 @@ def command(image: str, check: bool, verbose: bool, output: str) -> None:
     """
     project = Project.load()
     manifests = project.manifests()
+    project.require_known_flags()
     if image:
         manifests = manifests.with_image(image)
     todo = changes(project.root, {"dist/install.yaml": installer.text(manifests)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from kubewright.machinery.json import JSONObject
 from kubewright.models import custom_resource_definitions
 from kubewright_cli.commands.generate.writing import options as options
 from kubewright_cli.commands.generate.writing import write
@@ -31,7 +30,7 @@ def command(check: bool, verbose: bool, output: str) -> None:
     For a project without a Manager (`kinds` in its settings): crd and samples.
 
     Generated files that are no longer needed are removed. Other files are left alone. Warns of samples that break the
-    rules of their types, and of fields that only some versions of a kind have.
+    rules of their types, and of fields that only some versions of a kind have. --check fails for such samples, too.
 
     \b
     Examples:
@@ -51,17 +50,21 @@ def generate(*, check: bool, verbose: bool, output: str) -> None:
     if project.program is None:
         files = kustomize.files_of_kinds(crds, shown)
     else:
+        project.require_known_flags()
         files = kustomize.files(project.manifests(), shown)
     files |= {_sample(name): text for name, text in written.items()}
     todo = changes(project.root, files, folders=kustomize.FOLDERS, replaceable={_sample(name) for name in written})
     todo += [Change(folder / name, _sample(name), None) for name in obsolete]
-    write(todo, check=check, verbose=verbose, output=output, warnings=_warnings(project, crds))
+    invalid = list(samples.invalid_samples(project.kinds, folder))
+    warnings = [*map(str, lost_fields(crds)), *map(str, invalid)]
+    write(todo, check=check, verbose=verbose, output=output, warnings=warnings)
+    if check and invalid:
+        raise click.ClickException(f"samples that break the rules of their types: {', '.join(_files_of(invalid))}")
 
 
 def _sample(name: str) -> str:
     return f"config/samples/{name}"
 
 
-def _warnings(project: Project, crds: list[JSONObject]) -> list[str]:
-    invalid_samples = samples.invalid_samples(project.kinds, project.root / "config" / "samples")
-    return [*map(str, lost_fields(crds)), *map(str, invalid_samples)]
+def _files_of(invalid: list[samples.InvalidSample]) -> list[str]:
+    return list(dict.fromkeys(_sample(each.file) for each in invalid))
