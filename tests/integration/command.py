@@ -21,7 +21,9 @@ CONTROL_PLANE = Path(sys.executable).with_name("kubewright-controlplane")
 
 
 def environment(kubeconfig: Path | None) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHONPATH"))}
+    own = {
+        name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTHONPATH", "FORCE_COLOR"))
+    }
     return own | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
 
 

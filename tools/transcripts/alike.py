@@ -17,12 +17,12 @@ _VARYING: Final = [
         (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?", "<time>"),
         (r"\b\d\d:\d\d:\d\d(\.\d+)?\b", "<time>"),
         (r"\b\d+\.\d+\.\d+\.\d+(:\d+)?\b", "<address>"),
-        (r"\b(\d+(\.\d+)?(ms|s|m|h|d))+\b|\b\d+(\.\d+)? (ms|s)\b", "<age>"),
-        (r"<age> \(x\d+ over <age>\)", "<age>"),
         (r"(?i)\b(resource ?version\"?:) *\"?\d+\"?", r"\1 <version>"),
         (rf"-{_RANDOM}{{8,10}}(-{_RANDOM}{{5}})?\b", "-<random>"),
         (rf"-{_RANDOM}{{5}}\b", "-<random>"),
         (rf"\bpod-template-hash={_RANDOM}{{8,10}}\b", "pod-template-hash=<random>"),
+        (r"\b(\d+(\.\d+)?(ms|s|m|h|d))+\b|\b\d+(\.\d+)? (ms|s)\b", "<age>"),
+        (r"<age> \(x\d+ over <age>\)", "<age>"),
         (r"[ \t]+", " "),
     ]
 ]

@@ -73,6 +73,15 @@ def test_colors_are_for_terminals_and_can_be_off(tmp_path: Path) -> None:
         assert "\x1b" not in said
 
 
+def test_the_help_of_the_operators_flags_has_no_colors_if_they_are_off(tmp_path: Path) -> None:
+    for said in (
+        dialogue(tmp_path, "--no-color", "run", "--help", answers={}, TERM="xterm"),
+        dialogue(tmp_path, "run", "--help", answers={}, TERM="xterm", NO_COLOR="1"),
+    ):
+        assert "--leader-elect" in said
+        assert "\x1b" not in said
+
+
 def complete(*words: str) -> list[str]:
     environment = {
         "_KUBEWRIGHT_COMPLETE": "bash_complete",

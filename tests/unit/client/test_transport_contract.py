@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import pytest
 
@@ -13,16 +13,17 @@ from kubewright.client._transport import TIMEOUT, HandlerTransport, HTTPTranspor
 from kubewright.http.message import Handler, Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
-from kubewright.testing import Clock, VirtualClock
+from kubewright.testing import Clock, VirtualClock, VirtualTimeLoop
 
 from .answers import Answers, SkippingClock
 
+T = TypeVar("T")
+
 GET = Request("GET", "/api/v1/pods?limit=5", {"accept": "application/json"})
-CONNECT = Request("GET", "/connect")
 BUSY = Response(429, {"retry-after": "1"}, b"slow down")
 
 Open: TypeAlias = Callable[[Handler, Clock], Awaitable[Transport]]
-"""Returns a transport to a server with the given handler, connected: short timeouts measure only the answer."""
+"""Returns a transport to a server with the given handler."""
 
 
 @pytest.fixture(params=["HTTPTransport", "HandlerTransport"])
@@ -34,11 +35,10 @@ async def open_transport(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
         if request.param == "HandlerTransport":
             transport: Transport = HandlerTransport(handler, clock=clock)
         else:
-            server = Server(connecting(handler))
+            server = Server(handler)
             await server.start()
             servers.append(server)
             transport = HTTPTransport(Config(server=f"http://127.0.0.1:{server.port}"), clock=clock)
-            await transport.send(CONNECT)
         transports.append(transport)
         return transport
 
@@ -49,24 +49,36 @@ async def open_transport(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
         await server.close()
 
 
-def connecting(handler: Handler) -> Handler:
-    async def answer(request: Request) -> Response:
-        return Response(200) if request.target == CONNECT.target else await handler(request)
+class Never:
+    """Handler that never answers, or never ends its answer."""
 
-    return answer
+    def __init__(self, *, begins: bool = False) -> None:
+        self._begins = begins
+        self._waits = asyncio.Event()
 
+    async def __call__(self, request: Request) -> Response:
+        if self._begins:
+            return Response(200, {}, self._body())
+        return await self._wait()
 
-async def never(request: Request) -> Response:
-    await asyncio.Event().wait()
-    raise AssertionError("unreachable")
-
-
-async def begins_only(request: Request) -> Response:
-    async def body() -> AsyncIterator[bytes]:
+    async def _body(self) -> AsyncIterator[bytes]:
         yield b"begun"
-        await asyncio.Event().wait()
+        await self._wait()
 
-    return Response(200, {}, body())
+    async def _wait(self) -> NoReturn:
+        self._waits.set()
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    async def outwaited(self, sending: Coroutine[Any, Any, T]) -> T:
+        """Return what `sending` returns, after a minute has passed while this handler waits."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        task = asyncio.create_task(sending)
+        await self._waits.wait()
+        self._waits.clear()
+        await loop.advance(60)
+        return await task
 
 
 async def test_the_server_gets_the_request_and_its_answer_comes_back(open_transport: Open) -> None:
@@ -84,24 +96,27 @@ async def test_the_server_gets_the_request_and_its_answer_comes_back(open_transp
 
 
 async def test_a_late_answer_raises_deadline_exceeded(open_transport: Open) -> None:
-    transport = await open_transport(never, SkippingClock())
-    with pytest.raises(DeadlineExceeded, match=r"0\.02 s"):
-        await transport.send(GET, timeout=0.02)
-    with pytest.raises(DeadlineExceeded, match=r"0\.02 s"):
-        await transport.send(GET, timeout=0.02, stream=True)
+    server = Never()
+    transport = await open_transport(server, SkippingClock())
+    with pytest.raises(DeadlineExceeded, match="30 s"):
+        await server.outwaited(transport.send(GET, timeout=30))
+    with pytest.raises(DeadlineExceeded, match="30 s"):
+        await server.outwaited(transport.send(GET, timeout=30, stream=True))
 
 
 async def test_a_late_body_of_a_whole_answer_raises_deadline_exceeded(open_transport: Open) -> None:
-    transport = await open_transport(begins_only, SkippingClock())
+    server = Never(begins=True)
+    transport = await open_transport(server, SkippingClock())
     with pytest.raises(DeadlineExceeded):
-        await transport.send(GET, timeout=0.02)
+        await server.outwaited(transport.send(GET, timeout=30))
 
 
 async def test_a_stream_that_is_silent_for_too_long_raises_deadline_exceeded(open_transport: Open) -> None:
-    transport = await open_transport(begins_only, SkippingClock())
-    response = await transport.send(GET, timeout=0.02, stream=True)
+    server = Never(begins=True)
+    transport = await open_transport(server, SkippingClock())
+    response = await transport.send(GET, timeout=30, stream=True)
     with pytest.raises(DeadlineExceeded, match="silent"):
-        await response.read()
+        await server.outwaited(response.read())
 
 
 async def test_a_fence_keeps_a_request_from_being_sent(open_transport: Open) -> None:
@@ -201,11 +216,9 @@ async def test_a_timeout_error_of_a_handler_is_a_connection_error() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_request_without_a_timeout_has_the_default_one(
-    open_transport: Open, monkeypatch: pytest.MonkeyPatch, stream: bool
-) -> None:
+async def test_a_request_without_a_timeout_has_the_default_one(open_transport: Open, stream: bool) -> None:
     assert TIMEOUT == 60
-    monkeypatch.setattr("kubewright.client._transport.TIMEOUT", 0.02)
-    transport = await open_transport(never, SkippingClock())
-    with pytest.raises(DeadlineExceeded, match=r"0\.02 s"):
-        await transport.send(GET, stream=stream)
+    server = Never()
+    transport = await open_transport(server, SkippingClock())
+    with pytest.raises(DeadlineExceeded, match="60 s"):
+        await server.outwaited(transport.send(GET, stream=stream))

@@ -1,6 +1,7 @@
 """Declarations of controllers: valid and invalid ones, and the derived rules."""
 
 import asyncio
+import sys
 from datetime import timedelta
 from typing import Any
 
@@ -171,6 +172,15 @@ def test_wrong_declarations_are_refused_with_a_hint() -> None:
         controller(Deployment, timeout=0)
     with pytest.raises(ConfigError, match="debounce must not be negative, got -1 s"):
         controller(Deployment, debounce=timedelta(seconds=-1))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="older Pythons evaluate annotations when they define a function")
+def test_annotations_may_name_what_is_imported_for_type_checkers_only() -> None:
+    code = "async def reconcile(ctx: Context[Shop]) -> None: ..."  # as in a module without Context
+    names: dict[str, Any] = {}
+    exec(compile(code, "operator.py", "exec", dont_inherit=True), names)
+    assert controller(Shop)(names["reconcile"]).reconcile is names["reconcile"]
+    assert controller(Shop, reconcile_deleted=True)(names["reconcile"]).reconcile_deleted is names["reconcile"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -66,6 +67,19 @@ async def test_time_does_not_jump_while_a_thread_works() -> None:
     assert result == "done"
     assert asyncio.get_running_loop().time() < 60
     timer.cancel()
+
+
+async def test_time_does_not_jump_while_the_default_executor_shuts_down() -> None:
+    class Slow(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            time.sleep(0.01)
+            super().shutdown(wait, cancel_futures=cancel_futures)
+
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(Slow())
+    async with asyncio.timeout(3600):
+        await loop.shutdown_default_executor()
+    assert loop.time() < 60
 
 
 async def test_time_does_not_jump_while_a_socket_is_open_except_by_advance() -> None:

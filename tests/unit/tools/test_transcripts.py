@@ -94,6 +94,7 @@ def test_processes_that_are_left_running_are_stopped(tmp_path: Path) -> None:
         pytest.param(PODS, PODS.replace("9s", "2m10s"), id="ages"),
         pytest.param(PODS, PODS.replace("  ", "   "), id="width of columns"),
         pytest.param(PODS, PODS.replace("84c8cdb765-gjjcd", "84c8cdb765-zzzzz"), id="random names, which are sorted"),
+        pytest.param(PODS, PODS.replace("84c8cdb765-gjjcd", "84c8cdb765-4469m"), id="a random name like an age"),
         pytest.param("10.96.0.1 443/TCP", "10.96.7.12 443/TCP", id="addresses"),
         pytest.param("at 127.0.0.1:41234 after 0.1 s", "at 127.0.0.1:9 after 1.25 s", id="ports that are free"),
         pytest.param('{"ts":"2026-11-22T07:13:57.951Z"}', '{"ts":"2027-01-02T03:04:05Z"}', id="timestamps"),

@@ -45,7 +45,7 @@ async def test_v1beta1_reviews_are_answered_as_v1beta1() -> None:
         (review_of(asked(webserver()), apiVersion="admission.k8s.io/v2"), "'admission.k8s.io/v2'"),
         (review_of(asked(webserver()), kind="Pod"), "'Pod'"),
         (review_of({**asked(webserver()), "operation": "EAT"}), "operation"),
-        (b'{"request": {"object": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"request": {"object": ' + b"[" * 1_000_000, "nested too deeply"),
     ],
 )
 async def test_a_body_without_a_review_is_a_bad_request(body: bytes, expected: str) -> None:

@@ -111,7 +111,9 @@ def cli(context: click.Context, no_color: bool) -> None:
     \b
     `kubewright <command> --help` has examples for each command.
     """
-    if no_color or os.environ.get("NO_COLOR"):
+    if no_color:
+        os.environ["NO_COLOR"] = "1"  # for the help of the operator's flags, and for child processes
+    if os.environ.get("NO_COLOR"):
         context.color = False
 
 

@@ -15,6 +15,7 @@ Follows controller-runtime's pkg/builder and pkg/handler.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_origin
@@ -316,12 +317,21 @@ def _check_takes_deleted(function: Callable[..., object], kind: type[Object]) ->
         )
 
 
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature without evaluating annotations: their names may be imported for type checkers only."""
+    if sys.version_info >= (3, 14):
+        import annotationlib
+
+        return inspect.signature(function, annotation_format=annotationlib.Format.STRING)
+    return inspect.signature(function)
+
+
 def _check_function(function: Callable[..., object]) -> None:
     name = getattr(function, "__qualname__", str(function))
     if not inspect.iscoroutinefunction(function):
         raise ConfigError(f"{name} is not an async function; write async def")
     try:
-        inspect.signature(function).bind(None)
+        _signature(function).bind(None)
     except TypeError:
         own = name.rpartition(".")[2]
         raise ConfigError(

@@ -78,6 +78,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._ended)
         return future
 
+    async def shutdown_default_executor(self, *args: Any, **kwargs: Any) -> None:  # from Python 3.12 on: timeout
+        """Wait until the threads of the default executor have ended. Real time passes until then."""
+        self._outside += 1
+        try:
+            await super().shutdown_default_executor(*args, **kwargs)
+        finally:
+            self._ended()
+
     async def subprocess_exec(
         self, protocol_factory: Callable[[], Any], *args: Any, **kwargs: Any
     ) -> tuple[asyncio.SubprocessTransport, Any]:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from kubewright._runtime.log import get_logger
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import APIError, InternalError, RequestTooLarge
+from kubewright.machinery.errors import APIError, BadRequest, InternalError, RequestTooLarge
 from kubewright.machinery.selectors import FieldSelector
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
 from kubewright_controlplane.apiserver.endpoints import answers, requestinfo
@@ -62,6 +62,9 @@ class Pipeline:
             response = await self._answer(request, info)
         except APIError as error:
             response = answers.failure(error)
+        except RecursionError:  # how deep is too deep depends on the version of Python
+            _log.warning("Deeply nested request rejected", method=request.method, target=request.target)
+            response = answers.failure(BadRequest("the body of the request is nested too deeply"))
         except Exception:  # noqa: BLE001 -- a defect in one request must not affect others
             _log.exception("Request failed", method=request.method, target=request.target)
             text = "This request caused apiserver to panic. Look in the logs for details."
