@@ -206,6 +206,51 @@ async def test_changed_types_are_installed(project: Path) -> None:
         await client.close()
 
 
+WEBHOOK = """
+from kubewright.webhooks import AdmissionContext, defaulter
+
+from .api.v1.webserver import WebServer
+
+
+@defaulter(WebServer)
+def set_foo(ctx: AdmissionContext[WebServer]) -> None:
+    ctx.object.spec.foo = ctx.object.spec.foo or "filled in"
+
+
+manager = manager.replace(webhooks=[set_foo])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_webhooks_are_called_while_the_operator_runs(project: Path, number: signal.Signals) -> None:
+    main = project / "src/webserver_operator/main.py"
+    main.write_text(main.read_text().replace('\nif __name__ == "__main__":', f'{WEBHOOK}\nif __name__ == "__main__":'))
+    async with run(project, "--embedded", "--reload") as running:
+        await running.says('"Controllers started"')
+        client = running.client()
+        assert (await create(client, {})).content["spec"] == {"foo": "filled in"}
+        running.edit("src/webserver_operator/main.py", "filled in", "renewed")
+        await running.says('"Controllers started"', times=2)
+        await client.delete(WebServer, "web", namespace="default")
+        assert (await create(client, {})).content["spec"] == {"foo": "renewed"}
+        await client.close()
+        assert await running.end(number) == 0
+    assert "Webhooks not deregistered" not in running.said
+
+
+async def test_an_api_server_elsewhere_needs_a_url(project: Path) -> None:
+    main = project / "src/webserver_operator/main.py"
+    main.write_text(main.read_text().replace('\nif __name__ == "__main__":', f'{WEBHOOK}\nif __name__ == "__main__":'))
+    (project / "remote").write_text(
+        "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], "
+        "clusters: [{name: c, cluster: {server: 'https://192.0.2.1:6443'}}], users: [{name: u, user: {token: t}}]}"
+    )
+    async with run(project, "--kubeconfig=remote") as running:
+        assert await running.ended() == 1
+    assert "https://192.0.2.1:6443 is not on this machine and cannot call webhooks on 127.0.0.1" in running.said
+    assert "--webhook-url" in running.said
+
+
 async def test_help_lists_options_of_the_command_and_of_the_operator(project: Path) -> None:
     async with run(project, "--help") as running:
         assert await running.ended() == 0

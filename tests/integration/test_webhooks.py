@@ -1,15 +1,12 @@
-"""Webhooks of a manager, as a real API server calls them."""
+"""Webhooks of a manager, as an API server calls them."""
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
-import trustme
 
 from kubewright import CustomResource, Forbidden, Invalid, Manager, Model, ObjectMeta, field
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
@@ -17,7 +14,6 @@ from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client import Client, MergePatch
 from kubewright.client._crds import until_established
 from kubewright.machinery import fields
-from kubewright.manager import ServerCertificate
 from kubewright.models import codec, custom_resource_definition
 from kubewright.testing import Cluster, eventually
 from kubewright.webhooks import (
@@ -26,10 +22,8 @@ from kubewright.webhooks import (
     FieldError,
     Spoke,
     Webhook,
-    conversion_strategy,
     defaulter,
     validator,
-    webhook_configurations,
 )
 
 
@@ -83,52 +77,16 @@ CONVERSION = Conversion(Gate, Spoke(GateV1Alpha1, convert_to=to_v1, convert_from
 WEBHOOKS: list[Webhook] = [set_width, check, CONVERSION]
 
 
-class Provider:
-    """Provides a certificate for 127.0.0.1."""
-
-    def __init__(self, certificate: ServerCertificate) -> None:
-        self._certificate = certificate
-
-    def provide(self, client: Client, webhooks: Sequence[Webhook]) -> AbstractAsyncContextManager[ServerCertificate]:
-        return nullcontext(self._certificate)
-
-
 @pytest_asyncio.fixture
-async def serving(cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
+async def serving(cluster: Cluster) -> AsyncIterator[Client]:
     """Yield a client of a cluster whose webhooks a manager of this process serves."""
-    monkeypatch.setenv("KUBEWRIGHT_BIND_HOST", "127.0.0.1")
-    authority = trustme.CA()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    bundle = authority.cert_pem.bytes()
-    certificate = Provider(ServerCertificate(context, bundle))
-    manager = Manager(
-        webhooks=WEBHOOKS, name="gates", config=cluster.config, webhook_port=0, webhook_certificate=certificate
-    )
-    async with manager:
-        address = f"https://127.0.0.1:{manager.webhook_port}"
-        crd = codec.from_dict(CustomResourceDefinition, custom_resource_definition(Gate, GateV1Alpha1))
-        crd.spec.conversion = conversion_strategy(address=address, ca_bundle=bundle)
-        await cluster.client.apply(crd)
-        await until_established(cluster.client, crd.metadata.name)
-        configurations = webhook_configurations(WEBHOOKS, address=address, ca_bundle=bundle, prefix=f"{namespace}-")
-        for each in configurations:
-            await cluster.client.create(each)
-        try:
-
-            async def called() -> None:
-                probe = Gate(metadata=ObjectMeta(name="probe", namespace=namespace), spec=GateSpec(height=99))
-                with pytest.raises(Invalid):
-                    await cluster.client.create(probe, dry_run=True)
-
-            await eventually(called)
-            yield cluster.client
-        finally:
-            for each in configurations:
-                await cluster.client.delete(each)
-            for gate in await cluster.client.list(Gate, namespace=namespace):
-                await cluster.client.delete(gate)
-            await cluster.client.delete(crd)
+    crd = codec.from_dict(CustomResourceDefinition, custom_resource_definition(Gate, GateV1Alpha1))
+    await cluster.client.apply(crd)
+    await until_established(cluster.client, crd.metadata.name)
+    async with Manager(webhooks=WEBHOOKS, name="gates", config=cluster.config):
+        yield cluster.client
+    await cluster.client.delete(CustomResourceDefinition, crd.metadata.name)
+    await cluster.client.wait_until_gone(CustomResourceDefinition, crd.metadata.name)
 
 
 def gate(name: str, namespace: str, **spec: Any) -> Gate:

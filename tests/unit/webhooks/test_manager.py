@@ -21,10 +21,11 @@ from kubewright.client._transport import HandlerTransport
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConnectionFailed
-from kubewright.manager import Certificate, ServerCertificate
+from kubewright.manager import Certificate
 from kubewright.manager._program import run_program
+from kubewright.models import PolicyRule
 from kubewright.testing import eventually
-from kubewright.webhooks import AdmissionContext, Webhook, validator
+from kubewright.webhooks import AdmissionContext, ManagedCertificate, ServerCertificate, Webhook, validator
 from kubewright_controlplane.apiserver.server import APIServer
 
 from .served import WebServer, asked, webserver
@@ -132,7 +133,7 @@ async def test_a_renewed_certificate_is_used_for_new_connections(api: API) -> No
 
 
 async def test_without_a_certificate_the_start_fails(api: API) -> None:
-    with pytest.raises(ConfigError, match="the webhooks have no certificate: mount one and name its folder with --web"):
+    with pytest.raises(ConfigError, match="the webhooks have no certificate: give the Manager webhook_certificate=Man"):
         await api.manager(allow, webhook_certificate=None).run()
 
 
@@ -179,12 +180,20 @@ async def test_a_provider_of_certificates_is_open_while_the_manager_runs(api: AP
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(api.certificate.certificate, api.certificate.key)
             self.open = True
-            yield ServerCertificate(context, b"PEM")
+            yield ServerCertificate(context)
             self.open = False
 
-        def provide(self, client: Client, webhooks: Any) -> AbstractAsyncContextManager[ServerCertificate]:
-            assert webhooks == (allow,)
+        def provide(
+            self, client: Client, webhooks: Any, namespace: str
+        ) -> AbstractAsyncContextManager[ServerCertificate]:
+            assert (webhooks, namespace) == ((allow,), "default")
             return self._provided(client)
+
+        def rbac_rules(self, webhooks: Any) -> list[PolicyRule]:
+            return []
+
+        def namespace_rules(self) -> list[PolicyRule]:
+            return []
 
     provider = Provider()
     async with api.manager(allow, webhook_certificate=provider) as manager:
@@ -354,6 +363,19 @@ def test_the_flags_are_those_of_kubebuilder(api: API, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         run_program(manager, ["--help"])
     assert "--webhook-port PORT" in capsys.readouterr().out
+
+
+def test_a_flag_names_the_objects_of_a_certificate_that_the_manager_makes(
+    api: API, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manager = api.manager(allow, webhook_certificate=ManagedCertificate(prefix="shop-", hosts=["a.example.com"]))
+    off = ["--health-probe-bind-address=0", "--metrics-bind-address=nowhere"]
+    with pytest.raises(SystemExit):
+        run_program(manager, [*off, "--webhook-name-prefix=release-"])
+    assert manager.options.webhook_certificate == ManagedCertificate(prefix="release-", hosts=["a.example.com"])
+    with pytest.raises(SystemExit):
+        run_program(api.manager(allow), [*off, "--webhook-name-prefix=release-"])
+    assert "give the Manager webhook_certificate=ManagedCertificate(), or omit the flag" in capsys.readouterr().err
 
 
 async def test_metrics_have_controller_runtimes_names(api: API) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -46,6 +47,13 @@ def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) 
 )
 @click.option("--reload", is_flag=True, help="Restart the operator when its code changes.")
 @click.option("--install", "installs", is_flag=True, help="Install the CRDs first.")
+@click.option(
+    "--webhook-url",
+    metavar="URL",
+    default="",
+    help="Where the API server reaches the webhooks of this process, https://HOST:PORT. By default, an API server on "
+    "this machine calls 127.0.0.1.",
+)
 @kubeconfig_options
 @click.option(
     "--help",
@@ -62,6 +70,7 @@ def command(
     stand_ins: bool,
     reload: bool,
     installs: bool,
+    webhook_url: str,
     kubeconfig: Path | None,
     context: str | None,
     flags: tuple[str, ...],
@@ -70,6 +79,9 @@ def command(
 
     FLAGS go to the operator's Manager; --help lists them. Ports are open to this machine only, unless a flag names a
     host: 0.0.0.0:8080.
+
+    Webhooks are registered while the operator runs, with failurePolicy Ignore and a certificate of their own. Those of
+    a deployed operator stay in use. --webhook-port=-1 runs without webhooks.
 
     \b
     Examples:
@@ -86,11 +98,14 @@ def command(
     access = _access_flags(kubeconfig, context)
     if embedded or reload:
         install_flag = ["--install"] if embedded or installs else []
-        status = _supervise([*install_flag, *access, *flags], embedded=embedded, stand_ins=stand_ins, reload=reload)
-        sys.exit(status)
+        url_flag = [f"--webhook-url={webhook_url}"] if webhook_url else []
+        arguments = [*install_flag, *url_flag, *access, *flags]
+        sys.exit(_supervise(arguments, embedded=embedded, stand_ins=stand_ins, reload=reload))
     project = Project.load()
     if installs:
         asyncio.run(install(project, config_of(kubeconfig, context)))
+    if project.manager.webhooks:
+        _register_webhooks(project.manager, webhook_url)
     asyncio.run(_warn_about_deployed(project, kubeconfig, context))
     run_program(project.manager, [*access, *flags], name=_NAME)
 
@@ -106,6 +121,16 @@ async def _warn_about_deployed(project: Project, kubeconfig: Path | None, contex
         return
     if rival:
         console.warn(rival)
+
+
+def _register_webhooks(manager: Manager, url: str) -> None:
+    """Have the API server call this process, as the program says or by `url`, at a free port unless one is given."""
+    from kubewright.webhooks import LocalWebhooks  # only operators with webhooks load it
+
+    options = manager.options
+    registration = LocalWebhooks(url=url) if url else options.webhook_registration or LocalWebhooks()
+    port = options.webhook_port if options.webhook_port is not None or registration.url else 0
+    manager.configure(replace(options, webhook_registration=registration, webhook_port=port))
 
 
 def _access_flags(kubeconfig: Path | None, context: str | None) -> list[str]:

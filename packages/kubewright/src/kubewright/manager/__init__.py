@@ -1,7 +1,7 @@
 """Runs controllers as one process: lifecycle, leader election, health, metrics, Events."""
 
 from kubewright._runtime.log import get_logger
-from kubewright.manager._certificates import Certificate, CertificateProvider, SelfSigned, ServerCertificate
+from kubewright.manager._certificates import Certificate, SelfSigned
 from kubewright.manager._events import EventWriter
 from kubewright.manager._leader import LeaderElection
 from kubewright.manager._logs import configure as configure_logs
@@ -10,7 +10,6 @@ from kubewright.manager._options import ManagerOptions
 
 __all__ = [
     "Certificate",
-    "CertificateProvider",
     "EventWriter",
     "LeaderElection",
     "Lifespan",
@@ -18,7 +17,6 @@ __all__ = [
     "ManagerOptions",
     "Runnable",
     "SelfSigned",
-    "ServerCertificate",
     "configure_logs",
     "get_logger",
 ]

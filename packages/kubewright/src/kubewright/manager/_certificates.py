@@ -1,4 +1,4 @@
-"""The certificates of a manager's HTTPS servers: from files, which may be renewed, self-signed, or from a provider.
+"""The certificates of a manager's HTTPS servers: from files, which may be renewed, or self-signed.
 
 Files are checked at each handshake. A renewed certificate, for example by cert-manager, is used from the next
 connection on. If it cannot be read, the previous one stays in use. A self-signed certificate is valid for a year and
@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from kubewright._runtime.log import get_logger
+from kubewright.http import tls
 from kubewright.machinery.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kubewright.client._client import Client
-    from kubewright.webhooks import Webhook
 
 _LIFETIME: Final = timedelta(days=365)
 _BACKDATED: Final = timedelta(hours=1)
@@ -38,28 +34,6 @@ class Certificate:
 @dataclass(frozen=True, slots=True)
 class SelfSigned:
     """A certificate created at the start, which clients cannot verify."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerCertificate:
-    """What a server proves its identity with."""
-
-    context: ssl.SSLContext
-    """The TLS context of the server. It may change its certificate while the server runs."""
-    ca_bundle: bytes = b""
-    """The certificates, in PEM, by which clients recognize the server; empty if others distribute them."""
-
-
-class CertificateProvider(Protocol):
-    """Provides the certificate of the webhook server, for example one that a manager makes itself."""
-
-    def provide(self, client: Client, webhooks: Sequence[Webhook]) -> AbstractAsyncContextManager[ServerCertificate]:
-        """Yield the certificate while a manager runs.
-
-        It is entered before the webhook server starts and before the election, and left after the server has ended.
-        `client` is that of the manager; its writes do not need the leader. `webhooks` are what the server serves.
-        """
-        ...
 
 
 Purpose: TypeAlias = Literal["metrics", "webhook"]
@@ -131,8 +105,6 @@ def _context(certificate: Certificate) -> ssl.SSLContext:
 
 
 def _self_signed() -> ssl.SSLContext:
-    from tempfile import TemporaryDirectory
-
     try:
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
@@ -158,9 +130,4 @@ def _self_signed() -> ssl.SSLContext:
     )
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    with TemporaryDirectory(prefix="kubewright-") as folder:  # ssl reads keys only from files
-        made = Certificate(Path(folder, "tls.crt"), Path(folder, "tls.key"))
-        made.key.touch(mode=0o600)
-        made.key.write_bytes(private)
-        made.certificate.write_bytes(signed.public_bytes(pem))
-        return _context(made)
+    return tls.server_context(signed.public_bytes(pem), private)

@@ -38,7 +38,7 @@ from kubewright.controllers._controller import Controller
 from kubewright.controllers._fuse import DeleteFuse
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
-from kubewright.manager._certificates import Certificate, CertificateProvider, SelfSigned
+from kubewright.manager._certificates import Certificate, SelfSigned
 from kubewright.manager._gate import METRICS_AUTH_RULES, METRICS_READER_RULES
 from kubewright.manager._health import Probes
 from kubewright.manager._leader import LEASE_RULE, LeaderElection
@@ -51,7 +51,7 @@ from kubewright.models._rbac import PolicyRule
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-    from kubewright.webhooks import Webhook
+    from kubewright.webhooks import CertificateProvider, LocalWebhooks, Webhook
 
 R = TypeVar("R")
 
@@ -79,6 +79,7 @@ class ManagerChanges(TypedDict, total=False):
     webhooks: Sequence[Webhook]
     webhook_port: int | None
     webhook_certificate: Certificate | CertificateProvider | None
+    webhook_registration: LocalWebhooks | None
     wait_for_kinds: bool
     delete_fuse: DeleteFuse | None
     allow_mass_deletion: bool
@@ -118,6 +119,7 @@ class Manager:
         webhooks: Sequence[Webhook] = (),
         webhook_port: int | None = None,
         webhook_certificate: Certificate | CertificateProvider | None = None,
+        webhook_registration: LocalWebhooks | None = None,
         wait_for_kinds: bool = False,
         delete_fuse: DeleteFuse | None = None,
         allow_mass_deletion: bool = False,
@@ -148,8 +150,11 @@ class Manager:
         metrics_secure: serve metrics over HTTPS, to authorized users only, with this certificate or a self-signed one.
         webhooks: what `kubewright.webhooks` declares. Every replica serves them, whether it leads or not.
         webhook_port: the port of the webhook server, on all interfaces. 0 picks a free port, and -1 turns the server
-            off. Default: 9443 in a program that `main` runs, else no server.
-        webhook_certificate: files, which are read again when they change, or what provides a certificate otherwise.
+            off. Default: 9443 in a program that `main` runs. Else, if the API server is on this machine, it is made to
+            call the webhooks as with `LocalWebhooks()`; if it is not, there is no server.
+        webhook_certificate: files, which are read again when they change; a `ManagedCertificate`, which the manager
+            makes itself; or what provides a certificate otherwise.
+        webhook_registration: have the API server call this process by URL, with a certificate made in memory.
         wait_for_kinds: controllers whose CustomResourceDefinitions are missing wait for them, and `/readyz` says so.
             Default: the start fails.
         delete_fuse: for each controller that has none of its own.
@@ -180,6 +185,7 @@ class Manager:
             webhooks=tuple(webhooks),
             webhook_port=webhook_port,
             webhook_certificate=webhook_certificate,
+            webhook_registration=webhook_registration,
             wait_for_kinds=wait_for_kinds,
             delete_fuse=delete_fuse,
             allow_mass_deletion=allow_mass_deletion,
@@ -227,6 +233,7 @@ class Manager:
             "webhooks": options.webhooks,
             "webhook_port": options.webhook_port,
             "webhook_certificate": options.webhook_certificate,
+            "webhook_registration": options.webhook_registration,
             "wait_for_kinds": options.wait_for_kinds,
             "delete_fuse": options.delete_fuse,
             "allow_mass_deletion": options.allow_mass_deletion,
@@ -329,12 +336,18 @@ class Manager:
         self._runnables.append((runnable, needs_leader))
 
     def rbac_rules(self) -> list[PolicyRule]:
-        """Return the rules of the manager's role: what controllers and webhooks declare, and Events."""
+        """Return the rules of the manager's role: what controllers and webhooks declare, Events, and the configurations
+        of the webhooks if the manager makes their certificate.
+        """
         return self._options.rbac_rules()
 
     def leader_election_rules(self) -> list[PolicyRule]:
         """Return the rules of the role in the Lease's namespace."""
         return [LEASE_RULE, EVENTS_RULE]
+
+    def webhook_certificate_rules(self) -> list[PolicyRule]:
+        """Return the rules of the role in the manager's namespace that the certificate of the webhooks needs."""
+        return self._options.webhook_certificate_rules()
 
     def metrics_auth_rules(self) -> list[PolicyRule]:
         """Return the rules of the cluster role that secure metrics need in addition to the manager's."""
@@ -398,11 +411,11 @@ class Manager:
         return await block.__aexit__(kind, error, traceback) if block is not None else None
 
     def _check_webhooks(self) -> None:
-        if self._options.serves_webhooks and not self.webhook_port:
-            raise ConfigError("the webhook server does not listen")
+        if self._run is not None and self._run.webhooks is not None:
+            self._run.webhooks.check()
 
     def _check_caches(self) -> None:
-        if self._options.serves_conversions:
+        if self._run is not None and self._run.webhooks is not None and self._run.webhooks.converts:
             return  # the API server can list the kinds of the caches only if this process is ready to convert
         if self._run is None or not self._ready.is_set():
             raise ConfigError("not complete yet")

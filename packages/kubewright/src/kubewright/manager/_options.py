@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kubewright._runtime.clock import Clock, SystemClock
+from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Scope
 from kubewright.cache._store import Namespaces
 from kubewright.client._config import Config
@@ -26,8 +27,7 @@ from kubewright.models._rbac import PolicyRule
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-    from kubewright.manager._certificates import CertificateProvider
-    from kubewright.webhooks import Webhook
+    from kubewright.webhooks import CertificateProvider, LocalWebhooks, Webhook
 
 EVENTS_RULE: Final = PolicyRule(api_groups=["events.k8s.io"], resources=["events"], verbs=["create", "patch"])
 """What a manager needs to write Events."""
@@ -53,6 +53,7 @@ class ManagerOptions:
     webhooks: tuple[Webhook, ...] = ()
     webhook_port: int | None = None
     webhook_certificate: Certificate | CertificateProvider | None = None
+    webhook_registration: LocalWebhooks | None = None
     wait_for_kinds: bool = False
     delete_fuse: DeleteFuse | None = None
     allow_mass_deletion: bool = False
@@ -95,19 +96,32 @@ class ManagerOptions:
                 f"Manager: webhook_port={self.webhook_port}: write a port, 0 for any free port, or -1 for no server"
             )
 
-    @property
-    def serves_webhooks(self) -> bool:
-        """Whether there is a webhook server."""
-        return bool(self.webhooks) and self.webhook_port is not None and self.webhook_port >= 0
+    async def local_webhooks(self, config: Config | None) -> LocalWebhooks | None:
+        """Return how an API server on this machine calls the webhooks: by default unless `main` runs the manager.
 
-    @property
-    def serves_conversions(self) -> bool:
-        """Whether there is a webhook server that converts objects."""
-        if not self.serves_webhooks:
-            return False
-        from kubewright.webhooks import Conversion
+        `config` is that of the API server. Raises ConfigError if the API server cannot reach this process.
+        """
+        if not self.webhooks or self.webhook_port == -1:
+            return None
+        from kubewright.webhooks._local import LocalWebhooks, is_this_machine
 
-        return any(isinstance(each, Conversion) for each in self.webhooks)
+        asked = self.webhook_registration
+        if asked is None and self.webhook_port is not None:
+            return None
+        if (asked is not None and asked.url) or config is None:
+            return asked
+        if await is_this_machine(config.server):
+            return asked or LocalWebhooks()
+        if asked is not None:
+            raise ConfigError(
+                f"the API server {config.server} is not on this machine and cannot call webhooks on 127.0.0.1; give "
+                f"LocalWebhooks(url=...) or --webhook-url an address of this process that it reaches, "
+                f"https://host:port, or run without webhooks: --webhook-port=-1"
+            )
+        get_logger("kubewright.manager.webhooks").warning(
+            "Webhooks not served", reason=f"the API server {config.server} is not on this machine"
+        )
+        return None
 
     @property
     def cached_kinds(self) -> list[type[Object]]:
@@ -118,7 +132,21 @@ class ManagerOptions:
 
     def rbac_rules(self) -> list[PolicyRule]:
         """Return the rules of the manager's role: what controllers and webhooks declare, and Events."""
-        return [rule for each in (*self.controllers, *self.webhooks) for rule in each.rbac_rules()] + [EVENTS_RULE]
+        declared = [rule for each in (*self.controllers, *self.webhooks) for rule in each.rbac_rules()]
+        return [*declared, EVENTS_RULE, *self._certificate_rules()]
+
+    def _certificate_rules(self) -> list[PolicyRule]:
+        provider = self.webhook_certificate
+        if not self.webhooks or provider is None or isinstance(provider, Certificate):
+            return []
+        return provider.rbac_rules(self.webhooks)
+
+    def webhook_certificate_rules(self) -> list[PolicyRule]:
+        """Return the rules of the role in the manager's namespace that the certificate of the webhooks needs."""
+        provider = self.webhook_certificate
+        if not self.webhooks or provider is None or isinstance(provider, Certificate):
+            return []
+        return provider.namespace_rules()
 
 
 def checked(controllers: Sequence[Controller[Any]]) -> tuple[Controller[Any], ...]:

@@ -32,6 +32,7 @@ from kubewright.manager._options import ManagerOptions
 
 if TYPE_CHECKING:
     from kubewright.manager._manager import Manager
+    from kubewright.webhooks import CertificateProvider
 
 T = TypeVar("T")
 
@@ -142,7 +143,8 @@ def _configured(options: ManagerOptions, flags: argparse.Namespace) -> ManagerOp
         metrics_address=flags.metrics_bind_address,
         metrics_secure=_metrics_secure(options, flags),
         webhook_port=flags.webhook_port,
-        webhook_certificate=_files(flags, "webhook") or options.webhook_certificate,
+        webhook_certificate=_webhook_certificate(options, flags),
+        webhook_registration=None if flags.webhook_cert_path else options.webhook_registration,
         wait_for_kinds=options.wait_for_kinds or flags.wait_for_kinds,
         allow_mass_deletion=options.allow_mass_deletion or flags.allow_mass_deletion,
         flags=flags,
@@ -159,6 +161,22 @@ def _files(flags: argparse.Namespace, purpose: Purpose) -> Certificate | None:
     """Return the certificate that the flags name."""
     path, name, key = (getattr(flags, f"{purpose}_cert_{part}") for part in ("path", "name", "key"))
     return Certificate(Path(path, name), Path(path, key)) if path else None
+
+
+def _webhook_certificate(
+    options: ManagerOptions, flags: argparse.Namespace
+) -> Certificate | CertificateProvider | None:
+    chosen = _files(flags, "webhook") or options.webhook_certificate
+    if not flags.webhook_name_prefix:
+        return chosen
+    from kubewright.webhooks import ManagedCertificate  # only operators with webhooks load it
+
+    if not isinstance(chosen, ManagedCertificate):
+        raise ConfigError(
+            f"--webhook-name-prefix={flags.webhook_name_prefix} is for a manager that makes the certificate of its "
+            f"webhooks; give the Manager webhook_certificate=ManagedCertificate(), or omit the flag"
+        )
+    return replace(chosen, prefix=flags.webhook_name_prefix)
 
 
 def _chosen(flag: bool | None, option: T | None, default: T) -> T | None:
@@ -291,6 +309,13 @@ def _add_standard_flags(parser: _Flags, options: ManagerOptions) -> None:
     )
     parser.add_argument(
         "--webhook-cert-key", default="tls.key", metavar="FILE", help="file name of the key (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--webhook-name-prefix",
+        default="",
+        metavar="PREFIX",
+        help="start of the names of the webhooks' Service, Secret and configurations, for a certificate that the "
+        "manager makes (default: that of the program)",
     )
     parser.add_argument(
         "--wait-for-kinds",

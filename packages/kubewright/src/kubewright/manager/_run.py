@@ -73,6 +73,8 @@ class Run:
         self._runnables = runnables
         self._lifespan = lifespan
         self._identity = identity()
+        self._config: Config | None = None
+        """Where the API server is; None if requests go through a given transport."""
         self._log = get_logger("kubewright.manager")
         self._kinds = options.cached_kinds
         self._missing: list[type[Object]] = []
@@ -86,9 +88,9 @@ class Run:
         try:
             async with (
                 self._health(),
-                self._connected() as (client, writer, elector),
+                self._connected() as (client, writer, elector, namespace),
                 self._scraping(client),
-                self._serving_webhooks(client),
+                self._serving_webhooks(client, namespace),
             ):
                 await self.tasks.or_stop(self._check(client, elector))
                 events = self._events(client)
@@ -134,14 +136,16 @@ class Run:
             yield
 
     @asynccontextmanager
-    async def _serving_webhooks(self, client: Client) -> AsyncGenerator[None]:
-        if not self._options.serves_webhooks:
+    async def _serving_webhooks(self, client: Client, namespace: str) -> AsyncGenerator[None]:
+        options = self._options
+        local = await options.local_webhooks(self._config)
+        if local is None and not (options.webhooks and options.webhook_port is not None and options.webhook_port >= 0):
             yield
             return
         from kubewright.manager._webhooks import WebhookServer
 
-        self.webhooks = WebhookServer(self._options, self._metrics)
-        async with self.webhooks.running(client):
+        self.webhooks = WebhookServer(options, self._metrics, local)
+        async with self.webhooks.running(client, namespace):
             yield
 
     @asynccontextmanager
@@ -155,20 +159,22 @@ class Run:
             yield
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncGenerator[tuple[Client, Client, LeaderElector | None]]:
-        """Yield a client, one that writes only while this process leads, and the elector if there is an election."""
+    async def _connected(self) -> AsyncGenerator[tuple[Client, Client, LeaderElector | None, str]]:
+        """Yield a client, one that writes only while this process leads, the elector if there is an election, and the
+        namespace of this process.
+        """
         transport, namespace = self._transport()
         client = self._client_of(transport)
         try:
             election = self._options.leader_election
             if election is None:
-                yield client, client, None
+                yield client, client, None, namespace
                 return
             name, place = election.name or self._options.name, election.namespace or namespace
             settings = replace(election, name=name, namespace=place)
             elector = LeaderElector(client, settings, self._identity, clock=self._options.clock)
             fenced = self._client_of(Fence(transport, lambda: elector.leading))
-            yield client, fenced, elector
+            yield client, fenced, elector, namespace
         finally:
             await client.close()
 
@@ -178,7 +184,7 @@ class Run:
         if given is not None:
             transport, namespace = given, "default"
         else:
-            config = self._options.config or Config.load()
+            self._config = config = self._options.config or Config.load()
             transport, namespace = HTTPTransport(config, observer=self._metrics.request), config.namespace
         if self._options.tracer_provider is not None:
             from kubewright.client._transport import Propagating

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Final
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Final
 
 from kubewright._runtime.log import get_logger
 from kubewright.cache._cache import Cache
@@ -21,13 +21,19 @@ from kubewright.client._client import Client
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError
-from kubewright.manager._certificates import Certificate, ServerCertificate, server_context
+from kubewright.manager._certificates import Certificate, server_context
 from kubewright.manager._metrics import Metrics
 from kubewright.manager._options import ManagerOptions
 from kubewright.manager._serving import BIND_HOST
 from kubewright.webhooks._client import webhook_client
+from kubewright.webhooks._conversion import Conversion
 from kubewright.webhooks._declaration import AdmissionWebhook
+from kubewright.webhooks._local import LocalWebhooks
+from kubewright.webhooks._provider import ServerCertificate
 from kubewright.webhooks._serving import WebhookHandler, WebhookRuntime
+
+if TYPE_CHECKING:
+    from kubewright.webhooks._local_registration import LocalRegistration
 
 _CONNECTIONS: Final = 4096
 """Far more than the requests that an API server handles at a time, each with a connection of its own."""
@@ -36,27 +42,47 @@ _CONNECTIONS: Final = 4096
 class WebhookServer:
     """Serves the webhooks of a manager while `running` is entered."""
 
-    def __init__(self, options: ManagerOptions, metrics: Metrics) -> None:
+    def __init__(self, options: ManagerOptions, metrics: Metrics, local: LocalWebhooks | None) -> None:
+        """`local`: have an API server on this machine call this process."""
         self.port = 0
         """The port that it listens on; 0 while it does not."""
-        self.ca_bundle = b""
-        """The certificates, in PEM, by which clients recognize it; empty if others distribute them."""
         self._options = options
         self._metrics = metrics
+        self._local = local
         self._runtime = WebhookRuntime()
+        self._certificate: ServerCertificate | None = None
+        self._registration: LocalRegistration | None = None
+        self._registered = AsyncExitStack()
+        """Ends what refers to the server, before the server ends."""
         self._server: Server | None = None
         self._log = get_logger("kubewright.manager.webhooks")
 
+    @property
+    def converts(self) -> bool:
+        """Whether it serves conversions."""
+        return any(isinstance(each, Conversion) for each in self._options.webhooks)
+
+    def check(self) -> None:
+        """Raise ConfigError if API servers cannot call it."""
+        if not self.port or self._certificate is None:
+            raise ConfigError("the webhook server does not listen")
+        self._certificate.check()
+
     @asynccontextmanager
-    async def running(self, client: Client) -> AsyncGenerator[None]:
+    async def running(self, client: Client, namespace: str) -> AsyncGenerator[None]:
         """Serve while the block runs. Raises ConfigError without a certificate, and if the port is not available."""
-        async with self._certificate(client) as certificate:
-            self.ca_bundle = certificate.ca_bundle
-            await self._start(certificate)
-            try:
+        if self._local is not None:
+            from kubewright.webhooks._local_registration import LocalRegistration  # loads built-in kinds
+
+            options = self._options
+            self._registration = LocalRegistration(self._local, options.webhooks, options.name, options.clock.now())
+            self._certificate = self._registration.certificate
+            async with self._serving(self._certificate):
+                await self._registered.enter_async_context(self._registration.converting(client, self.port))
                 yield
-            finally:
-                await self._stop()
+            return
+        async with self._provided(client, namespace) as self._certificate, self._serving(self._certificate):
+            yield
 
     @asynccontextmanager
     async def reviewing(self, client: Client, cache: Cache, resource: object) -> AsyncGenerator[None]:
@@ -69,23 +95,33 @@ class WebhookServer:
         self._runtime.resource = resource
         self._runtime.open.set()
         try:
+            if self._registration is not None:
+                await self._registered.enter_async_context(self._registration.reviewing())
             yield
         finally:
             await self._stop()
 
     @asynccontextmanager
-    async def _certificate(self, client: Client) -> AsyncGenerator[ServerCertificate]:
+    async def _provided(self, client: Client, namespace: str) -> AsyncGenerator[ServerCertificate]:
         given = self._options.webhook_certificate
         if given is None:
             raise ConfigError(
-                "the webhooks have no certificate: mount one and name its folder with --webhook-cert-path, or give the "
-                "Manager a webhook_certificate; to run without webhooks, use --webhook-port=-1"
+                "the webhooks have no certificate: give the Manager webhook_certificate=ManagedCertificate(...), or "
+                "mount one and name its folder with --webhook-cert-path; to run without webhooks, use --webhook-port=-1"
             )
         if isinstance(given, Certificate):
             yield ServerCertificate(server_context(given, self._metrics.certificate_read, "webhook"))
             return
-        async with given.provide(client, self._options.webhooks) as provided:
+        async with given.provide(client, self._options.webhooks, namespace) as provided:
             yield provided
+
+    @asynccontextmanager
+    async def _serving(self, certificate: ServerCertificate) -> AsyncGenerator[None]:
+        await self._start(certificate)
+        try:
+            yield
+        finally:
+            await self._stop()
 
     async def _start(self, certificate: ServerCertificate) -> None:
         options = self._options
@@ -95,10 +131,11 @@ class WebhookServer:
             from kubewright.webhooks._tracing import WebhookTracing
 
             tracing = WebhookTracing(options.tracer_provider)
-        handler = WebhookHandler(options.webhooks, self._runtime, observer=self._metrics.webhook, tracing=tracing)
+        webhooks = self._registration.webhooks if self._registration is not None else options.webhooks
+        handler = WebhookHandler(webhooks, self._runtime, observer=self._metrics.webhook, tracing=tracing)
         self._server = Server(
             handler.handle,
-            host=os.environ.get(BIND_HOST, ""),
+            host=self._local.bind_host if self._local is not None else os.environ.get(BIND_HOST, ""),
             port=port,
             ssl=certificate.context,
             limits=Limits(body=handler.body_limit, connections=_CONNECTIONS),
@@ -111,6 +148,7 @@ class WebhookServer:
         self._log.info("Webhook server started", port=self.port, webhooks=len(options.webhooks))
 
     async def _stop(self) -> None:
+        await self._registered.aclose()
         self.port = 0
         if self._server is not None:
             started = self._runtime.open.is_set()  # otherwise reviews wait for what will not happen

@@ -5,6 +5,9 @@ AdmissionContext      what their functions receive; User is who sent the request
 admission_handler     declares a webhook for the AdmissionReviews of any kind
 Conversion, Spoke     convert the objects of a kind between its versions
 webhook_configurations, conversion_strategy   the documents that tell an API server of them
+webhook_objects       the names of the objects by which an API server reaches them
+ManagedCertificate    a certificate that the manager makes itself; CertificateProvider for one of your own
+LocalWebhooks         have an API server on this machine call this process
 PodExecOptions, ...   the objects of requests that connect to a Pod, a Node or a Service
 """
 
@@ -37,6 +40,10 @@ from kubewright.webhooks._declaration import (
     defaulter,
     validator,
 )
+from kubewright.webhooks._deployment import WebhookObjects, webhook_objects
+from kubewright.webhooks._local import LocalWebhooks
+from kubewright.webhooks._managed import ManagedCertificate
+from kubewright.webhooks._provider import CertificateProvider, ServerCertificate
 from kubewright.webhooks._registration import (
     FailurePolicy,
     MatchPolicy,
@@ -61,12 +68,15 @@ __all__ = [
     "AdmissionResponse",
     "AdmissionWebhook",
     "BaseAdmissionContext",
+    "CertificateProvider",
     "Conversion",
     "ConversionError",
     "DefaultFunction",
     "Defaulter",
     "FailurePolicy",
     "FieldError",
+    "LocalWebhooks",
+    "ManagedCertificate",
     "MatchPolicy",
     "NodeProxyOptions",
     "Operation",
@@ -80,6 +90,7 @@ __all__ = [
     "Registration",
     "ReinvocationPolicy",
     "ScopeType",
+    "ServerCertificate",
     "ServiceProxyOptions",
     "SideEffects",
     "Spoke",
@@ -89,6 +100,7 @@ __all__ = [
     "Verdict",
     "Webhook",
     "WebhookConfiguration",
+    "WebhookObjects",
     "WebhookOptions",
     "WebhookService",
     "admission_handler",
@@ -96,6 +108,7 @@ __all__ = [
     "defaulter",
     "validator",
     "webhook_configurations",
+    "webhook_objects",
 ]
 
 _CONFIGURATIONS: Final = frozenset(

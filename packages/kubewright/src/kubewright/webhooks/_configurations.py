@@ -26,7 +26,7 @@ from kubewright.apis.admissionregistration.v1 import (
 from kubewright.machinery.errors import ConfigError
 from kubewright.models._meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubewright.webhooks._declaration import AdmissionWebhook
-from kubewright.webhooks._names import CONVERT_PATH
+from kubewright.webhooks._names import CONVERT_PATH, MUTATING_CONFIGURATION, SERVICE, VALIDATING_CONFIGURATION
 from kubewright.webhooks._registration import DEFAULT_TIMEOUT, Registration
 from kubewright.webhooks._webhooks import Webhook, check_webhooks
 
@@ -61,7 +61,7 @@ WebhookConfiguration: TypeAlias = MutatingWebhookConfiguration | ValidatingWebho
 class WebhookService:
     """The Service through which an API server reaches a manager. The defaults are kubebuilder's."""
 
-    name: str = "webhook-service"
+    name: str = SERVICE
     namespace: str = "system"
     port: int | None = None
     """The port of the Service. Default: 443."""
@@ -101,10 +101,10 @@ def webhook_configurations(
             validating.append(ValidatingWebhook(**_common(made, client, namespace)))
     found: list[WebhookConfiguration] = []
     if mutating:
-        metadata = ObjectMeta(name=f"{prefix}mutating-webhook-configuration")
+        metadata = ObjectMeta(name=f"{prefix}{MUTATING_CONFIGURATION}")
         found.append(MutatingWebhookConfiguration(metadata=metadata, webhooks=mutating))
     if validating:
-        metadata = ObjectMeta(name=f"{prefix}validating-webhook-configuration")
+        metadata = ObjectMeta(name=f"{prefix}{VALIDATING_CONFIGURATION}")
         found.append(ValidatingWebhookConfiguration(metadata=metadata, webhooks=validating))
     return found
 

@@ -10,6 +10,13 @@ from kubewright.models import APIResource
 
 CONVERT_PATH: Final = "/convert"
 """Where all conversions are served."""
+CONVERSION_BEFORE_LOCAL_RUN: Final = "kubewright.dev/conversion-before-local-run"
+"""The annotation of a CRD that a local run has taken over: its `spec.conversion` before the first such run."""
+
+SERVICE: Final = "webhook-service"
+CERTIFICATE_SECRET: Final = "webhook-server-cert"
+MUTATING_CONFIGURATION: Final = "mutating-webhook-configuration"
+VALIDATING_CONFIGURATION: Final = "validating-webhook-configuration"
 
 _PATH: Final = re.compile(r"(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)+")
 """Each part is a DNS subdomain. Source: ValidateWebhookService in k8s.io/apiserver/pkg/util/webhook."""

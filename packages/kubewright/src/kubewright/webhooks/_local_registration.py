@@ -1,0 +1,289 @@
+"""Registers the webhooks of one run with an API server that reaches this process by URL; see `LocalWebhooks`.
+
+Each configuration has one more entry, whose webhook denies an object that only this run sends, as a dry run. So the
+manager knows when the API server uses the configuration, and why it does not reach this process if it does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from kubewright._runtime.log import get_logger
+from kubewright.apis.admissionregistration.v1 import (
+    MutatingWebhook,
+    MutatingWebhookConfiguration,
+    RuleWithOperations,
+    ValidatingWebhook,
+    ValidatingWebhookConfiguration,
+    WebhookClientConfig,
+)
+from kubewright.apis.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.client._client import Client
+from kubewright.http.tls import server_context
+from kubewright.machinery.errors import (
+    APIError,
+    ConfigError,
+    Conflict,
+    Forbidden,
+    InternalError,
+    KubewrightError,
+    NotFound,
+)
+from kubewright.models._meta import LabelSelector, ObjectMeta
+from kubewright.webhooks._certificates import Certificates
+from kubewright.webhooks._configurations import WebhookConfiguration, conversion_strategy, webhook_configurations
+from kubewright.webhooks._context import RawAdmissionContext
+from kubewright.webhooks._declaration import admission_handler
+from kubewright.webhooks._deployment import webhook_objects
+from kubewright.webhooks._local import LocalWebhooks
+from kubewright.webhooks._names import CONVERSION_BEFORE_LOCAL_RUN, MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
+from kubewright.webhooks._provider import ServerCertificate
+from kubewright.webhooks._review import AdmissionResponse
+from kubewright.webhooks._webhooks import Webhook
+
+RUN: Final = "kubewright.dev/local-run"
+"""The annotation of configurations with the identity of their run."""
+_PROBE_LABEL: Final = "kubewright.dev/probe"
+_CALLED: Final = "the webhooks of this run are called"
+_CALLED_WITHIN: Final = 10.0
+_PROBED_EACH: Final = 0.05
+_REMOVED_WITHIN: Final = 5.0
+_ATTEMPTS: Final = 5
+_REMEDY: Final = (
+    "it must reach this process: give LocalWebhooks(url=...) or --webhook-url an address that it reaches, "
+    "https://host:port, or run without webhooks: --webhook-port=-1"
+)
+
+
+@admission_handler(
+    "/kubewright-probe",
+    name="probe.local.kubewright.dev",
+    groups=[""],
+    versions=["v1"],
+    resources=["configmaps"],
+    operations=["CREATE"],
+)
+def _probe(ctx: RawAdmissionContext) -> AdmissionResponse:
+    raise Forbidden(_CALLED)
+
+
+class LocalRegistration:
+    """The registration of one run."""
+
+    def __init__(self, local: LocalWebhooks, webhooks: Sequence[Webhook], name: str, now: datetime) -> None:
+        """`name` is that of the manager."""
+        made = Certificates.made([local.host], now)
+        self.certificate = ServerCertificate(server_context(made.certificate, made.key))
+        """The certificate of the server."""
+        self.webhooks: Sequence[Webhook] = (*webhooks, _probe)
+        """What the server serves."""
+        self._local = local
+        self._declared = webhooks
+        self._prefix = f"{name}.local-"
+        self._ca_bundle = made.bundle
+        self._run = uuid.uuid4().hex
+        self._url = ""
+        self._registrar: Client | None = None
+        self._log = get_logger("kubewright.webhook.local")
+
+    @asynccontextmanager
+    async def converting(self, client: Client, port: int) -> AsyncGenerator[None]:
+        """Let the CRDs of the conversions call the server on `port` while the block runs.
+
+        `client` registers, unless `LocalWebhooks` has credentials of its own.
+        """
+        self._url = self._local.url.rstrip("/") or f"https://{self._local.host}:{port}"
+        self._log = self._log.bind(url=self._url)
+        names = webhook_objects(self._declared).definitions
+        conversion = conversion_strategy(address=self._url, ca_bundle=self._ca_bundle)
+        async with self._registering(client):
+            try:
+                for name in names:
+                    await self._take_over(name, conversion)
+                yield
+            finally:
+                await self._removing([self._give_back(name) for name in names])
+
+    @asynccontextmanager
+    async def reviewing(self) -> AsyncGenerator[None]:
+        """Have the configurations of this run in use while the block runs. Raises ConfigError if they are not used."""
+        configurations = self._configurations()
+        try:
+            await self._delete_others(configurations)
+            for each in configurations:
+                await self._apply(each)
+            for each in configurations:
+                await self._until_called(each)
+            self._log.info("Webhooks registered", webhooks=len(self._declared))
+            yield
+        finally:
+            await self._removing([self._delete(type(each), each.metadata.name) for each in configurations])
+
+    @asynccontextmanager
+    async def _registering(self, client: Client) -> AsyncGenerator[None]:
+        """Have the client that registers while the block runs."""
+        config = self._local.config
+        own = Client(config, field_manager=client.field_manager, clock=client.clock) if config is not None else None
+        self._registrar = own or client
+        try:
+            yield
+        finally:
+            if own is not None:
+                await own.close()
+
+    @property
+    def _client(self) -> Client:
+        assert self._registrar is not None
+        return self._registrar
+
+    # ---- configurations
+
+    def _configurations(self) -> list[WebhookConfiguration]:
+        """Return the configurations. Conversions alone have one with the probe only."""
+        found = webhook_configurations(
+            self._declared, address=self._url, ca_bundle=self._ca_bundle, prefix=self._prefix
+        )
+        if not found:
+            name = f"{self._prefix}{VALIDATING_CONFIGURATION}"
+            found = [ValidatingWebhookConfiguration(metadata=ObjectMeta(name=name))]
+        for each in found:
+            each.metadata.annotations[RUN] = self._run
+            for webhook in each.webhooks:
+                webhook.failure_policy = "Ignore"
+            self._add_probe(each)
+        return found
+
+    def _add_probe(self, configuration: WebhookConfiguration) -> None:
+        made = _probe.registration
+        rule = RuleWithOperations(
+            operations=list(made.operations),
+            api_groups=list(made.groups),
+            api_versions=list(made.versions),
+            resources=list(made.resources),
+        )
+        fields: dict[str, Any] = {
+            "name": made.name,
+            "admission_review_versions": ["v1"],
+            "client_config": WebhookClientConfig(url=f"{self._url}{made.path}", ca_bundle=self._ca_bundle),
+            "failure_policy": "Fail",
+            "object_selector": LabelSelector(match_labels=self._probe_labels(configuration)),
+            "rules": [rule],
+            "side_effects": "None",
+        }
+        if isinstance(configuration, MutatingWebhookConfiguration):
+            configuration.webhooks = [MutatingWebhook(**fields), *configuration.webhooks]
+        else:
+            configuration.webhooks = [ValidatingWebhook(**fields), *configuration.webhooks]
+
+    def _probe_labels(self, configuration: WebhookConfiguration) -> dict[str, str]:
+        return {_PROBE_LABEL: f"{self._run}-{configuration.kind}"}
+
+    async def _apply(self, configuration: WebhookConfiguration) -> None:
+        try:
+            await self._client.apply(configuration)
+        except Forbidden as error:
+            raise self._not_allowed(error) from error
+
+    async def _until_called(self, configuration: WebhookConfiguration) -> None:
+        """Wait until the API server uses a configuration. Raises ConfigError if it does not reach this process."""
+        labels = self._probe_labels(configuration)
+        probe = ConfigMap(metadata=ObjectMeta(generate_name="kubewright-probe-", namespace="default", labels=labels))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CALLED_WITHIN):
+                while True:
+                    try:
+                        await self._client.create(probe, dry_run=True)
+                    except InternalError as error:
+                        raise ConfigError(f"the API server cannot call {self._url}: {error}; {_REMEDY}") from error
+                    except APIError as error:
+                        if _CALLED not in str(error):  # another policy, or no permission for ConfigMaps
+                            self._log.warning("Webhook registration not confirmed", error=str(error))
+                        return
+                    await asyncio.sleep(_PROBED_EACH)
+        raise ConfigError(
+            f"the API server did not call {self._url} within {_CALLED_WITHIN:g} s after the webhooks were registered; "
+            f"{_REMEDY}"
+        )
+
+    async def _delete_others(self, configurations: Sequence[WebhookConfiguration]) -> None:
+        """Delete what an earlier run left and this run does not replace."""
+        names = {each.metadata.name for each in configurations}
+        known = (
+            (MutatingWebhookConfiguration, f"{self._prefix}{MUTATING_CONFIGURATION}"),
+            (ValidatingWebhookConfiguration, f"{self._prefix}{VALIDATING_CONFIGURATION}"),
+        )
+        for kind, name in known:
+            if name not in names:
+                with suppress(NotFound, Forbidden):
+                    await self._client.delete(kind, name)
+
+    async def _delete(self, kind: type[WebhookConfiguration], name: str) -> None:
+        """Delete a configuration, unless another run has replaced it."""
+        found = await self._client.get_or_none(kind, name)
+        if found is not None and found.metadata.annotations.get(RUN) == self._run:
+            with suppress(NotFound, Conflict):
+                await self._client.delete(found, resource_version=found.metadata.resource_version)
+
+    # ---- CRDs
+
+    async def _take_over(self, name: str, conversion: CustomResourceConversion) -> None:
+        for _ in range(_ATTEMPTS):
+            crd = await self._client.get_or_none(CustomResourceDefinition, name)
+            if crd is None:
+                raise ConfigError(
+                    f"CustomResourceDefinition {name}, whose objects a Conversion converts, is not installed; install "
+                    f"it first: kubewright install, or kubewright run --install"
+                )
+            crd.metadata.annotations.setdefault(
+                CONVERSION_BEFORE_LOCAL_RUN, msgspec.json.encode(crd.spec.conversion).decode()
+            )
+            crd.spec.conversion = conversion
+            try:
+                await self._client.update(crd)
+            except Conflict:
+                continue
+            except Forbidden as error:
+                raise self._not_allowed(error) from error
+            return
+        raise ConfigError(f"CustomResourceDefinition {name} changes all the time; start again")
+
+    async def _give_back(self, name: str) -> None:
+        """Restore the strategy of a CRD, unless another one has replaced that of this run."""
+        for _ in range(_ATTEMPTS):
+            crd = await self._client.get_or_none(CustomResourceDefinition, name)
+            if crd is None or not self._calls_this_run(crd):
+                return
+            previous = crd.metadata.annotations.pop(CONVERSION_BEFORE_LOCAL_RUN, "null")
+            crd.spec.conversion = msgspec.json.decode(previous, type=CustomResourceConversion | None)
+            with suppress(Conflict):
+                await self._client.update(crd)
+                return
+
+    def _calls_this_run(self, crd: CustomResourceDefinition) -> bool:
+        webhook = crd.spec.conversion.webhook if crd.spec.conversion is not None else None
+        client = webhook.client_config if webhook is not None else None
+        return client is not None and client.ca_bundle == self._ca_bundle
+
+    # ---- both
+
+    async def _removing(self, steps: Sequence[Any]) -> None:
+        """Take the steps, within a few seconds. What remains is replaced by the next run."""
+        try:
+            async with asyncio.timeout(_REMOVED_WITHIN):
+                await asyncio.gather(*steps)
+        except (KubewrightError, TimeoutError) as error:
+            self._log.warning("Webhooks not deregistered", error=str(error) or repr(error))
+
+    def _not_allowed(self, error: Forbidden) -> ConfigError:
+        return ConfigError(
+            f"the webhooks cannot be registered: {error}; use credentials that may write webhook configurations and "
+            f"CustomResourceDefinitions, LocalWebhooks(config=...), or turn the webhooks off: webhook_port=-1"
+        )
