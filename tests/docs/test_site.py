@@ -140,12 +140,10 @@ def test_missing_docstrings_and_invalid_references_are_found(repository: Path) -
     text = wait.read_text()
     start = text.index('    """', text.index("def has_condition"))
     wait.write_text(text[:start] + text[text.index('"""', start + 7) + 3 :])
-    extract = client / "_extract.py"
-    extract.write_text(
-        extract.read_text().replace(
-            '"""Extraction', '"""See `Object.nothing`, `models.nowhere`. Raises NoSuch. Extraction', 1
-        )
-    )
+    managed_fields = client / "_managed_fields.py"
+    text = managed_fields.read_text()
+    problems = "See `Object.nothing`, `models.nowhere`. Raises NoSuch."
+    managed_fields.write_text(text.replace('"""The', f'"""{problems} The', 1))
     found = [each.partition(": ")[2] for each in reference.load(repository).problems()]
     assert found == [
         "kubewright.client._managed_fields refers to `NoSuch`, which does not exist",
