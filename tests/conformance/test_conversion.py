@@ -75,10 +75,11 @@ class Hosts:
         async def is_used() -> bool:
             probe = f"probe-{secrets.token_hex(4)}"
             await self.create(probe, **({"address": "p:1"} if version == "v1" else {"host": "p", "port": 1}))
-            self.hooks.calls.clear()
             await self.api.get(self.path(version, probe))
             (await self.api.delete(self.path(version, probe))).expect(200)
-            return not self.hooks.called("/convert")
+            wanted = f"{self.group}/{version}"
+            converted = [each for each in self.hooks.called("/convert") if each["desiredAPIVersion"] == wanted]
+            return not any(obj["metadata"]["name"] == probe for each in converted for obj in each["objects"])
 
         await until(is_used)
 

@@ -30,6 +30,7 @@ _MANAGED_FIELDS: Final = b'"managedFields":'
 
 class _ObjectKey(NamedTuple):
     namespace: str | None
+    """None for cluster-scoped kinds."""
     name: str
 
 
@@ -37,9 +38,6 @@ class ObjectKey(_ObjectKey):
     """Namespace and name of an object. One object has one key: an empty namespace becomes None."""
 
     __slots__ = ()
-    namespace: str | None
-    """None for cluster-scoped kinds."""
-    name: str
 
     def __new__(cls, namespace: str | None, name: str) -> Self:
         """Create a key. For cluster-scoped kinds, `namespace` is None, or "" as in Go."""
