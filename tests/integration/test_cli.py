@@ -264,7 +264,8 @@ def test_generate_writes_and_checks(tmp_path: Path) -> None:
     status, shown = run("generate", "--check", "--output", "json", folder=folder)
     listed = [{"path": "config/rbac/role.yaml", "action": "write"}]
     document, _, complaint = shown.partition("Error: ")
-    assert (status, json.loads(document)) == (1, {"upToDate": False, "changes": listed, "warnings": [], "breakingChanges": []})
+    expected = {"upToDate": False, "changes": listed, "warnings": [], "breakingChanges": []}
+    assert (status, json.loads(document)) == (1, expected)
     assert complaint == "not up to date: config/rbac/role.yaml; run this without --check\n"
 
 

@@ -35,7 +35,10 @@ class _ObjectKey(NamedTuple):
 
 
 class ObjectKey(_ObjectKey):
-    """Namespace and name of an object. One object has one key: an empty namespace becomes None."""
+    """The `namespace` and `name` of an object, as a named tuple. The namespace is None for cluster-scoped kinds.
+
+    One object has one key: an empty namespace becomes None.
+    """
 
     __slots__ = ()
 
