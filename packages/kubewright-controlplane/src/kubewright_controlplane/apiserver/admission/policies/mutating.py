@@ -62,6 +62,18 @@ class MutatingAdmissionPolicies:
             return None
         return _Mutation(self, attributes)
 
+    def matches(self, attributes: Attributes) -> bool:
+        """Return whether a policy would change the object, or could not be evaluated."""
+        return any(self._matches(each, attributes) for each in self._policies.invocations(attributes))
+
+    def _matches(
+        self, each: Invocation[MutatingPolicy] | Misconfiguration[MutatingPolicy], attributes: Attributes
+    ) -> bool:
+        try:
+            return isinstance(each, Misconfiguration) or each.policy.meets_conditions(self._inputs(each, attributes))
+        except PolicyFault:
+            return True
+
     def admit(self, attributes: Attributes, invoked: set[object], *, again: bool) -> bool:
         """Let each policy change the object. Returns whether one did.
 
