@@ -13,13 +13,28 @@ Policies, bindings and CustomResourceDefinitions are documents of `admissionregi
 
 from __future__ import annotations
 
-from kubewright_controlplane.policies.checks import (
-    PolicyFault,
-    binding_faults,
-    condition_faults,
-    policy_faults,
-)
-from kubewright_controlplane.policies.evaluation import Evaluation, Write, evaluate
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.policies.checks import PolicyFault as PolicyFault
+    from kubewright_controlplane.policies.checks import binding_faults as binding_faults
+    from kubewright_controlplane.policies.checks import condition_faults as condition_faults
+    from kubewright_controlplane.policies.checks import policy_faults as policy_faults
+    from kubewright_controlplane.policies.evaluation import Evaluation as Evaluation
+    from kubewright_controlplane.policies.evaluation import Write as Write
+    from kubewright_controlplane.policies.evaluation import evaluate as evaluate
+
+_HOMES: Final = {
+    "Evaluation": "evaluation",
+    "PolicyFault": "checks",
+    "Write": "evaluation",
+    "binding_faults": "checks",
+    "condition_faults": "checks",
+    "evaluate": "evaluation",
+    "policy_faults": "checks",
+}
+"""Imported on first use: a check loads no API server."""
 
 __all__ = [
     "Evaluation",
@@ -30,3 +45,11 @@ __all__ = [
     "evaluate",
     "policy_faults",
 ]
+
+
+if not TYPE_CHECKING:  # to a type checker the names above are all there are
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.schema.cel.declare import declared
 from kubewright_controlplane.schema.cel.types import DYN, Type
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
