@@ -20,6 +20,14 @@ _POSITION: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _UNKNOWN_NAME: Final = re.compile(r"undeclared reference to '(\w+)'")
 _UNKNOWN_FIELD: Final = re.compile(r"undefined field '(\w+)'")
 _NO_TYPE: Final = re.compile(r"must evaluate to (.+) but got dyn")
+_NOT_HERE: Final = {
+    "params": "; the policy has no parameters",
+    "self": "; policies call it 'object'",
+    "oldSelf": "; policies call it 'oldObject'",
+    "variables": "; there are none here",
+}
+"""What to say of variables that other expressions have."""
+_FEW: Final = 12
 _REMEDIES: Final = {
     "bool": "compare the value, as in `... == true`",
     "string": "write `string(...)`",
@@ -63,6 +71,8 @@ def _suggestion(fault: str, nodes: Iterable[Expr], variables: Mapping[str, Type]
     if found := _UNKNOWN_FIELD.search(fault):
         return meant(found[1], fields_of(found[1], nodes))
     if found := _UNKNOWN_NAME.search(fault):
+        if found[1] in _NOT_HERE:
+            return _NOT_HERE[found[1]]
         loops = (name for each in nodes if isinstance(each, Macro) for name in each.variables)
         callable_names = (each for each in patch_functions() if each.isidentifier())
         return meant(found[1], [*variables, *loops, *TYPE_NAMES, *callable_names])
@@ -85,6 +95,3 @@ def meant(name: str, known: Iterable[str]) -> str:
     if similar := nearest(name, names):
         return f"; did you mean {similar!r}?"
     return f"; known are {', '.join(names)}" if 0 < len(names) <= _FEW else ""
-
-
-_FEW: Final = 12
