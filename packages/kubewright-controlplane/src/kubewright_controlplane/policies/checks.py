@@ -84,7 +84,8 @@ def policy_faults(policy: JSONObject, *, definitions: Iterable[JSONObject] = ())
 def binding_faults(binding: JSONObject) -> list[PolicyFault]:
     """Return the faults of a ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding."""
     binding = copied(binding)
-    if match := (binding.get("spec") or {}).get("matchResources"):
+    spec: JSONObject = binding.get("spec") or {}
+    if match := spec.get("matchResources"):
         default_match(match)
     mutates = binding["kind"] == "MutatingAdmissionPolicyBinding"
     found = mutating_binding_faults(binding) if mutates else validating_binding_faults(binding)

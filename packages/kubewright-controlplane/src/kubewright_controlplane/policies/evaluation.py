@@ -7,6 +7,7 @@ what `authorizer` returns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -106,7 +107,7 @@ def evaluate(
 
 
 def _validated(attributes: Attributes, resources: ResourceSet, name: str) -> Evaluation:
-    policies = ValidatingAdmissionPolicies(resources, build_authorizer(resources))
+    policies = ValidatingAdmissionPolicies(resources, build_authorizer(resources), math.inf)
     found = [each for each in policies.evaluations(attributes) if each.meets_conditions]
     return Evaluation(
         matched=bool(found),
@@ -148,7 +149,7 @@ def _audited(evaluation: BoundEvaluation, failure: Failure) -> JSONObject:
 
 
 def _mutated(attributes: Attributes, resources: ResourceSet) -> Evaluation:
-    policies = MutatingAdmissionPolicies(resources, build_authorizer(resources))
+    policies = MutatingAdmissionPolicies(resources, build_authorizer(resources), math.inf)
     matched, error = policies.matches(attributes), None
     invoked: set[object] = set()
     try:
@@ -235,10 +236,10 @@ def _as_stored(obj: JSONObject | None, kind: GroupVersionKind, resource: Resourc
     """Return an object without unknown fields and with defaults, as a server has it when it asks policies."""
     if obj is None:
         return None
-    obj = copied(obj)
-    if (obj.get("apiVersion"), obj.get("kind")) != (kind.api_version, kind.kind):
-        return obj  # of a subresource
-    resource.schema.prune(obj)
-    resource.schema.default(obj)
-    resource.strategy.default(obj)
-    return obj
+    stored: JSONObject = copied(obj)
+    if (stored.get("apiVersion"), stored.get("kind")) != (kind.api_version, kind.kind):
+        return stored  # of a subresource
+    resource.schema.prune(stored)
+    resource.schema.default(stored)
+    resource.strategy.default(stored)
+    return stored

@@ -26,7 +26,8 @@ class Kinds:
             spec = definition["spec"]
             for version in spec["versions"]:
                 kind = GroupVersionKind(spec["group"], version["name"], spec["names"]["kind"])
-                self._custom[kind] = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+                schema: JSONObject = version.get("schema") or {}
+                self._custom[kind] = schema.get("openAPIV3Schema") or {}
                 self._plurals[spec["group"], version["name"], spec["names"]["plural"]] = kind
 
     def type_of(self, kind: GroupVersionKind) -> Type:
@@ -47,12 +48,15 @@ class Kinds:
 
     def matched(self, spec: JSONObject) -> list[GroupVersionKind]:
         """Return the kinds of the objects that the rules of a policy name without wildcards, sorted."""
-        rules: list[JSONObject] = (spec.get("matchConstraints") or {}).get("resourceRules") or []
+        match: JSONObject = spec.get("matchConstraints") or {}
+        rules: list[JSONObject] = match.get("resourceRules") or []
         return sorted({kind for rule in rules for kind in self._of_rule(rule)}, key=str)
 
     def _of_rule(self, rule: JSONObject) -> Iterator[GroupVersionKind]:
-        places = product(rule.get("apiGroups") or (), rule.get("apiVersions") or (), rule.get("resources") or ())
-        for group, version, resource in places:
+        groups: list[str] = rule.get("apiGroups") or []
+        versions: list[str] = rule.get("apiVersions") or []
+        resources: list[str] = rule.get("resources") or []
+        for group, version, resource in product(groups, versions, resources):
             plural, _, subresource = resource.partition("/")
             custom = self._plurals.get((group, version, plural))
             if custom is not None:

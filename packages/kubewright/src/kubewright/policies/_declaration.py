@@ -26,7 +26,7 @@ from kubewright.machinery.names import dns1123_subdomain, qualified_name
 from kubewright.models import Object
 from kubewright.policies._binding import Binding
 from kubewright.policies._expressions import ApplyConfiguration, JSONPatch, Mutation, Validation
-from kubewright.policies._rule import WRITES, Rule, RuleOperation
+from kubewright.policies._rule import WRITES, Rule, RuleOperation, is_kind
 from kubewright.webhooks import FailurePolicy, MatchPolicy, ReinvocationPolicy
 from kubewright.webhooks._checks import check_choice, check_conditions, check_selector, has_control_plane
 
@@ -119,7 +119,7 @@ class Policy:
         for each in given:
             if isinstance(each, Rule):
                 rules.append(each)
-            elif isinstance(each, type) and issubclass(each, Object):
+            elif is_kind(each):
                 rules.append(self._rule(each, options))
             else:
                 raise ConfigError(f"{self._where}: kinds are classes or rules, got {shown(each)}")
@@ -165,7 +165,7 @@ class Policy:
                 raise ConfigError(f"{where}: variables={name!r}: the name of a variable is an identifier in CEL")
             if not expression.strip():
                 raise ConfigError(f"{where}: variables={name!r}: the expression is empty; write one in CEL")
-        if self.params is not None and not issubclass(self.params, Object):
+        if self.params is not None and not is_kind(self.params):
             raise ConfigError(f"{where}: params takes the class of the parameters, got {shown(self.params)}")
 
     def _check_params(self, binding: Binding) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, cast, get_args
+from typing import Final, Literal, TypeAlias, TypeGuard, get_args
 
 from kubewright.machinery._suggestions import shown
 from kubewright.machinery.errors import ConfigError
@@ -19,6 +19,11 @@ RuleOperation: TypeAlias = Operation | Literal["*"]
 
 OPERATIONS: Final[tuple[str, ...]] = (*get_args(Operation), "*")
 WRITES: Final[Sequence[RuleOperation]] = ("CREATE", "UPDATE")
+
+
+def is_kind(value: object) -> TypeGuard[type[Object]]:
+    """Return whether this is the class of a kind."""
+    return isinstance(value, type) and issubclass(value, Object)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +78,7 @@ class Rule:
 
         Raises ConfigError for arguments that make no sense.
         """
-        if not (isinstance(cast("object", kind), type) and issubclass(kind, Object)):
+        if not is_kind(kind):
             raise ConfigError(f"Rule.of takes the class of a kind, got {shown(kind)}")
         where = f"Rule.of({kind.__name__})"
         check_list(where, "subresources", subresources, subject="policy")

@@ -11,6 +11,7 @@ from typing import Final
 
 from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import APIError, Forbidden, Invalid, RequestTooLarge, StatusCause, StatusDetails
+from kubewright_controlplane.apiserver.admission.expressions import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.plugin import rejection
 from kubewright_controlplane.apiserver.admission.policies.evaluation import BUDGET, Inputs, OutOfBudget, Result
 from kubewright_controlplane.apiserver.admission.policies.policy import Binding, PolicyFault, ValidatingPolicy
@@ -72,10 +73,11 @@ class ValidatingAdmissionPolicies:
 
     name: Final = "ValidatingAdmissionPolicy"
 
-    def __init__(self, resources: ResourceSet, authorizer: Authorizer) -> None:
+    def __init__(self, resources: ResourceSet, authorizer: Authorizer, time_limit: float = TIME_LIMIT) -> None:
+        """`time_limit` is for one policy and write, in seconds of processor time."""
         self._resources = resources
         self._authorizer = authorizer
-        self._policies = StoredPolicies(resources, "validatingadmissionpolicies", ValidatingPolicy)
+        self._policies = StoredPolicies(resources, "validatingadmissionpolicies", ValidatingPolicy, time_limit)
 
     def begin(self, attributes: Attributes) -> Stage | None:
         """Return the evaluation of the policies for a write; None if no policy can concern it."""
