@@ -1,9 +1,10 @@
-"""The operator: its controllers and webhooks, and its Manager. `kubewright run --help` lists its flags."""
+"""The operator: its controllers, webhooks and policies, and its Manager. `kubewright run --help` lists its flags."""
 
 from kubewright import Manager
 from kubewright.webhooks import ManagedCertificate
 
 from webfarm_operator.controller import webserver
+from webfarm_operator.webhook import policies
 from webfarm_operator.webhook import webserver as webhook
 from webfarm_operator.webhook.conversion import conversion
 
@@ -15,6 +16,9 @@ manager = Manager(
         webhook.set_defaults,
         webhook.check,
         conversion,
+    ],
+    policies=[
+        policies.load_balancers,
     ],
     webhook_certificate=ManagedCertificate(prefix="webfarm-operator-"),
     name="webfarm-operator",
