@@ -6,13 +6,13 @@ from kubewright.apis.core.v1 import Service
 from webfarm_operator.api.v1alpha1.webserver import WebServer
 from webfarm_operator.controller.children import deployment_for, service_for
 from webfarm_operator.controller.webserver import readiness_of
-from webfarm_operator.webhook.conversion import to_v1
+from webfarm_operator.webhook.webserver_conversion import v1alpha1_to_v1
 
 
 @controller(WebServer, owns=[Deployment, Service])
 async def reconcile(ctx: Context[WebServer]) -> None:
     old = ctx.object
-    web = to_v1(old)
+    web = v1alpha1_to_v1(old)
     web.metadata = old.metadata
     deployment = await ctx.apply(deployment_for(web))
     await ctx.apply(service_for(web))
