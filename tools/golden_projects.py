@@ -36,14 +36,37 @@ PROJECTS: Final = {
         "create controller --group apps --version v1 --kind Deployment",
         "generate",
     ],
+    "webhooks": [
+        "init --domain example.com --project-name fleet --python 3.12",
+        "create api --version v1beta1 --kind Frigate",
+        "create webhook --kind Frigate --defaulting",
+        "create webhook --kind Frigate --programmatic-validation",
+        "create api --version v1 --kind Frigate",
+        "create webhook --kind Frigate --conversion",
+        "create api --version v1 --kind Harbor --namespaced=false --controller=false",
+        "create webhook --kind Harbor --programmatic-validation --validation-path /harbors",
+        "create webhook --group apps --version v1 --kind Deployment --defaulting",
+        "create webhook --group core --version v1 --kind Pod --programmatic-validation",
+        "generate",
+    ],
 }
+
+
+_ALL: Final = """
+import sys
+from kubewright_cli.main import cli
+for command in sys.argv[1:]:
+    cli.main(command.split(), standalone_mode=False)
+"""
+"""Runs several commands in one process. The last one of a project imports it, and so gets a process of its own."""
 
 
 def make(name: str, folder: Path) -> None:
     """Run the commands of a project in `folder`, which is empty."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
-    for command in PROJECTS[name]:
-        subprocess.run([KUBEWRIGHT, *command.split()], cwd=folder, check=True, capture_output=True, env=environment)
+    *scaffold, generate = PROJECTS[name]
+    for command in ([sys.executable, "-c", _ALL, *scaffold], [str(KUBEWRIGHT), *generate.split()]):
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
     for cache in folder.rglob("__pycache__"):
         shutil.rmtree(cache)
 

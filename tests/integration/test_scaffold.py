@@ -18,6 +18,7 @@ from integration.making import files, make
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests/golden/projects"
 FORMS = ("minimal", "full")
+WITH_WEBHOOKS = "webhooks"
 TARGETS = (
     "help", "manifests", "generate", "fmt", "vet", "test", "test-e2e", "lint", "lint-fix", "build", "run",
     "docker-build", "docker-push", "docker-buildx", "build-installer", "install", "uninstall", "deploy", "undeploy",
@@ -31,7 +32,7 @@ def test_the_golden_projects_are_up_to_date() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [*FORMS, WITH_WEBHOOKS])
 def test_a_fresh_project_passes_its_own_checks_and_tests_and_they_change_nothing(
     form: str, kubewright_target: str, tmp_path: Path
 ) -> None:
