@@ -1,5 +1,6 @@
-"""Go's own libraries against the control plane: client-go's typed clients, informers, election and events, and a
-controller-runtime manager. The program is in `go/`. The tests build it, and are skipped without Go."""
+"""Go's own libraries against the control plane: client-go's typed clients, informers, election and events, a
+controller-runtime manager, and its webhooks, installed by envtest or behind a Service. The program is in `go/`. The
+tests build it, and are skipped without Go."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import pytest
 
 from integration.command import CONTROL_PLANE, environment, up
 from kubewright.testing import Cluster
+from kubewright_controlplane.apiserver.pki import CertificateAuthority
 from once import GO_BUILD, alone, made_once
 
 SOURCE = Path(__file__).with_name("go")
@@ -36,17 +38,35 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("scenario", ["typed", "apply", "informers", "election", "events", "manager"])
-async def test_a_scenario_of_a_go_program_works(program: Path, cluster: Cluster, namespace: str, scenario: str) -> None:
+async def run(program: Path, cluster: Cluster, namespace: str, scenario: str, **environment: str) -> None:
     process = await asyncio.create_subprocess_exec(
         program,
         scenario,
         namespace,
         stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig())},
+        env={**os.environ, "KUBECONFIG": str(cluster.kubeconfig()), **environment},
     )
     _, said = await process.communicate()
     assert process.returncode == 0, said.decode()
+
+
+@pytest.mark.parametrize("scenario", ["typed", "apply", "informers", "election", "events", "manager"])
+async def test_a_scenario_of_a_go_program_works(program: Path, cluster: Cluster, namespace: str, scenario: str) -> None:
+    await run(program, cluster, namespace, scenario)
+
+
+async def test_envtest_installs_the_webhooks_of_a_go_manager(program: Path, cluster: Cluster, namespace: str) -> None:
+    await run(program, cluster, namespace, "webhooks", USE_EXISTING_CLUSTER="true")
+
+
+async def test_the_webhooks_of_a_go_manager_are_called_through_a_service(
+    program: Path, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    authority = CertificateAuthority.create()
+    pair = authority.issue_server(["hooks.default.svc"])
+    for name, content in (("ca.crt", authority.certificate), ("tls.crt", pair.certificate), ("tls.key", pair.key)):
+        (tmp_path / name).write_bytes(content)
+    await run(program, cluster, namespace, "services", CERT_DIR=str(tmp_path))
 
 
 async def test_a_go_manager_runs_against_the_command(program: Path, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ class Hooks:
         self._replies: dict[str, Callable[[Object], Reply]] = {}
         self._actions: dict[str, list[Callable[[], Awaitable[None]]]] = {}
         self._configurations: list[str] = []
+        self.certificate = self.authority.issue_server(["127.0.0.1", "hooks.example.svc"])
         self._server = Server(self._handle, ssl=self._tls())
 
     async def start(self) -> None:
@@ -172,11 +173,10 @@ class Hooks:
         return Response(200, {"content-type": "application/json"}, json.dumps(answer).encode())
 
     def _tls(self) -> ssl.SSLContext:
-        pair = self.authority.issue_server(["127.0.0.1", "hooks.example.svc"])
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "server.pem")
-            file.write_bytes(pair.key + pair.certificate)
+            file.write_bytes(self.certificate.key + self.certificate.certificate)
             context.load_cert_chain(file)
         return context
 

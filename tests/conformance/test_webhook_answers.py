@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -166,6 +167,25 @@ async def test_a_webhook_that_cannot_be_reached_follows_the_failure_policy(api: 
         assert cause(answer).startswith('failed to call webhook: Post "https://')
         assert text in answer.message
     (await api.post(f"{ns}/configmaps", config_map("ignored"))).expect(201)
+
+
+async def test_the_certificate_of_a_webhook_may_be_its_own_bundle(api: API, ns: str, hooks: Hooks) -> None:
+    own = base64.b64encode(hooks.certificate.certificate).decode()
+    await hooks.validate(hooks.webhook("/v", MAPS, clientConfig={**hooks.client("/v"), "caBundle": own}))
+    (await api.post(f"{ns}/configmaps", config_map())).expect(201)
+    assert len(hooks.called("/v")) == 1
+
+
+async def test_the_path_of_a_webhook_is_cleaned(api: API, ns: str, hooks: Hooks) -> None:
+    paths = {"//double": "/double", "/end/": "/end", "/x/../dots": "/dots", "/a%20b": "/a%20b", "": "/"}
+    await hooks.validate(
+        *(
+            hooks.webhook(f"/{number}", MAPS, clientConfig=hooks.client(path))
+            for number, path in enumerate(paths)
+        )
+    )  # fmt: skip
+    (await api.post(f"{ns}/configmaps", config_map())).expect(201)
+    assert sorted(each.path for each in hooks.calls) == sorted(paths.values())
 
 
 # Patches

@@ -28,6 +28,8 @@ var scenarios = map[string]scenario{
 	"election":  election,
 	"events":    events,
 	"manager":   runManager,
+	"webhooks":  webhooksByURL,
+	"services":  webhooksByService,
 }
 
 func main() {

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from kubewright import Manager
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
+from kubewright.webhooks import AdmissionResponse, ManagedCertificate, RawAdmissionContext, admission_handler
 from kubewright_cli.manifests import Settings, render
 from kubewright_cli.manifests.chart import values
 
-MANIFESTS = render(Manager(), [], Settings(name="fleet", manager="fleet"))
+
+@admission_handler(
+    "/check", name="check.fleet.test", groups=["*"], versions=["*"], resources=["*"], operations=["CREATE"]
+)
+def check(ctx: RawAdmissionContext) -> AdmissionResponse:
+    return AdmissionResponse()
+
+
+SETTINGS = Settings(name="fleet", manager="fleet")
+MANIFESTS = render(Manager(name="fleet", webhooks=[check], webhook_certificate=ManagedCertificate()), [], SETTINGS)
 
 
 def described(schema: JSONObject, where: str = "") -> Iterator[tuple[str, str]]:
@@ -42,6 +53,13 @@ def test_values_yaml_has_defaults_and_descriptions() -> None:
     assert [line.strip() for line in text.splitlines() if line.strip().startswith("# ")] == [
         f"# {each}" for each in known.values()
     ]
+
+
+def test_a_program_without_webhooks_has_no_values_for_them() -> None:
+    without = render(Manager(), [], SETTINGS)
+    known = json.loads(values.schema_text(without))["properties"]
+    assert known.keys() | {"webhook"} == values.schema()["properties"].keys()
+    assert values.defaults(without).keys() == known.keys() - {"global"}
 
 
 def test_default_values_follow_from_the_settings() -> None:

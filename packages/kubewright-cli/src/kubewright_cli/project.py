@@ -25,6 +25,7 @@ from kubewright.manager import Manager
 from kubewright.manager._program import check_flags
 from kubewright.models import CustomResource, kinds_of
 from kubewright_cli.manifests import Manifests, Settings, render
+from kubewright_cli.manifests.program import Program
 from kubewright_cli.manifests.settings import NO_MANAGER
 from kubewright_cli.manifests.workload import flags
 
@@ -77,7 +78,7 @@ class Project:
         if self.manager.parser is None and _gives_parser_to_main(module):
             return
         try:
-            check_flags(self.manager, list(flags(self.settings)))
+            check_flags(self.manager, list(flags(Program(self.manager, (), ()), self.settings)))
         except ConfigError as error:
             raise ConfigError(f"{self.root / 'pyproject.toml'}: tool.kubewright.args: {error}") from error
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files as package_files
-from typing import Any
+from typing import Any, Final
 
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject, is_array, is_object
@@ -20,16 +21,23 @@ from kubewright_cli.manifests.workload import (
     security_context,
 )
 
+_OF_WEBHOOKS: Final = re.compile(r' {4}"webhook": \{\n.*?\n {4}\},\n', re.DOTALL)
+"""The values of the webhooks in the schema."""
 
-def schema_text() -> str:
-    """Return the content of values.schema.json."""
-    return (package_files("kubewright_cli.manifests.chart") / "values.schema.json").read_text()
+
+def schema_text(manifests: Manifests) -> str:
+    """Return the content of values.schema.json, without the values that mean nothing for the program."""
+    return _schema_text() if manifests.program.webhooks else _OF_WEBHOOKS.sub("", _schema_text())
 
 
 def schema() -> JSONObject:
-    """Return the JSON schema of the values, with descriptions."""
-    found: JSONObject = json.loads(schema_text())
+    """Return the JSON schema of all values, with descriptions."""
+    found: JSONObject = json.loads(_schema_text())
     return found
+
+
+def _schema_text() -> str:
+    return (package_files("kubewright_cli.manifests.chart") / "values.schema.json").read_text()
 
 
 def text(manifests: Manifests) -> str:
@@ -83,8 +91,19 @@ def defaults(manifests: Manifests) -> JSONObject:
             "port": METRICS_PORT,
             "certificateSecret": settings.metrics_certificate,
         },
+        **({"webhook": _webhook(manifests)} if manifests.program.webhooks else {}),
         "prometheus": {"enabled": settings.prometheus},
         "networkPolicy": {"enabled": settings.network_policy},
+    }
+
+
+def _webhook(manifests: Manifests) -> JSONObject:
+    settings = manifests.settings
+    return {
+        "enabled": True,
+        "port": manifests.program.webhook_port,
+        "certificate": settings.webhook_certificate,
+        "caBundle": settings.webhook_ca_bundle,
     }
 
 

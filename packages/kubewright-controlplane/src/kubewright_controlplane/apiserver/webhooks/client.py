@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import binascii
+import posixpath
 import socket
 import ssl
 from collections import OrderedDict
@@ -170,14 +171,17 @@ async def _limited(response: Response) -> bytes:
 
 
 def _target(config: JSONObject) -> tuple[str, str]:
-    """Return origin and path of a webhook."""
+    """Return origin and path of a webhook. The path has no empty segments and no slash at its end."""
     service = config.get("service")
     if service is not None:
-        path: str = service.get("path") or "/"
         port = service.get("port") or 443
-        return f"https://{_server_name(service)}:{port}", path if path.startswith("/") else f"/{path}"
+        return f"https://{_server_name(service)}:{port}", _cleaned(service.get("path") or "")
     parts = urlsplit(config.get("url") or "")
-    return f"{parts.scheme}://{parts.netloc}", parts.path or "/"
+    return f"{parts.scheme}://{parts.netloc}", _cleaned(parts.path)
+
+
+def _cleaned(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))
 
 
 def _server_name(service: Mapping[str, str]) -> str:
@@ -185,9 +189,14 @@ def _server_name(service: Mapping[str, str]) -> str:
 
 
 def _context(ca: str) -> ssl.SSLContext:
-    """Return a TLS context that trusts these certificates. Raises ConfigError."""
+    """Return a TLS context that trusts these certificates. Raises ConfigError.
+
+    As in Go, each of them is trusted itself, even one that is not an authority's: envtest has the webhook's own.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.hostname_checks_common_name = False
     context.set_alpn_protocols(["http/1.1"])
     if not ca:
         context.load_default_certs()
