@@ -57,6 +57,24 @@ def test_a_second_version_copies_the_first_and_names_the_conversion(project: Pat
     assert generate(project).startswith("Error: Tenant: version v1 lacks spec.color of v1alpha1")
 
 
+def test_an_edited_sample_is_copied_for_another_version(project: Path) -> None:
+    create("v1")
+    samples = project / "config/samples"
+    samples.mkdir(parents=True)
+    (samples / "example_v1_tenant.yaml").write_text("apiVersion: example.com/v1\nkind: Tenant\nspec: {foo: mine}\n")
+    create("v2")
+    copy = (samples / "example_v2_tenant.yaml").read_text()
+    assert copy == "apiVersion: example.com/v2\nkind: Tenant\nspec: {foo: mine}\n"
+
+
+def test_another_version_is_in_the_group_of_the_kind(project: Path) -> None:
+    create("v1", "--group", "ship")
+    assert create("v2").exit_code == 0
+    assert 'group="ship.example.com"' in (project / "src/web/api/v2/tenant.py").read_text()
+    assert run("create", "api", "--version", "v1", "--kind", "Boat").exit_code == 0
+    assert 'group="ship.example.com"' in (project / "src/web/api/v1/boat.py").read_text()
+
+
 def test_types_that_cannot_be_copied_are_replaced_by_an_example(project: Path) -> None:
     create("v1alpha1")
     (project / "src/web/api/v1alpha1/tenant.py").write_text("from web.types import Tenant\n")

@@ -187,7 +187,15 @@ def test_kinds_of_the_same_name_in_two_groups_get_webhooks_of_different_names(pr
     run("edit", "--multigroup")
     run("create", "api", "--group", "ship", "--version", "v1", "--kind", "Tenant")
     create("--kind", "Tenant", "--defaulting")
+    assert "Tenant already has a defaulter for v1" in refused("--kind", "Tenant", "--defaulting")
     assert create("--group", "ship", "--kind", "Tenant", "--defaulting").exit_code == 0
     text = (project / "src/web/webhook/ship/tenant_v1.py").read_text()
     assert '@defaulter(Tenant, name="mtenant-v1.ship.example.com")' in text
     assert "ship_tenant_v1.set_defaults" in (project / "src/web/main.py").read_text()
+
+
+def test_the_group_of_a_kind_may_be_left_out(project: Path) -> None:
+    run("edit", "--multigroup")
+    run("create", "api", "--group", "ship", "--version", "v1", "--kind", "Frigate")
+    assert create("--kind", "Frigate", "--defaulting").exit_code == 0
+    assert (project / "src/web/webhook/ship/frigate_v1.py").is_file()

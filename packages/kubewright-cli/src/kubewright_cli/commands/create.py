@@ -41,7 +41,10 @@ def command() -> None:
 
 
 @command.command("api")
-@click.option("--group", default="", help="API group, without the domain.  [default: the domain itself]")
+@click.option(
+    "--group",
+    help="API group, without the domain.  [default: that of the project's kinds, or the domain itself]",
+)
 @click.option("--version", type=Name(version_faults), help="Version of the kind: v1, v1beta1, ...")
 @click.option("--kind", type=Name(kind_faults), help="The kind, in CamelCase.")
 @click.option("--plural", type=Name(plural_faults), default=None, help="The plural of the kind, if it is irregular.")
@@ -54,7 +57,7 @@ def command() -> None:
 @not_here("--make", "`make manifests` generates files; omit the option")
 @not_here("--plugins", "there is only one layout; omit the option")
 def api(
-    group: str,
+    group: str | None,
     version: str | None,
     kind: str | None,
     plural: str | None,
@@ -81,8 +84,10 @@ def api(
     if not resource:
         if controller is False:
             raise click.UsageError("--resource=false and --controller=false leave nothing to create")
-        _create_controller(root, record, group, version, kind, force=force)
+        _create_controller(root, record, group or "", version, kind, force=force)
         return
+    if group is None:
+        group = _group_of(record, kind) or _only_group(record)
     _check_group(record, group)
     others = [each for each in record.versions_of(group, kind) if each.api]
     added = Resource(
@@ -106,7 +111,11 @@ def api(
 
 
 @command.command("controller")
-@click.option("--group", default="", help="API group. For kinds of this project, without the domain.")
+@click.option(
+    "--group",
+    default="",
+    help="API group. For kinds of this project, without the domain.  [default: that of the kind]",
+)
 @click.option("--version", type=Name(version_faults), help="Version of the kind.")
 @click.option("--kind", type=Name(kind_faults), help="The kind.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
@@ -127,7 +136,11 @@ def controller_command(group: str, version: str | None, kind: str | None, force:
 
 
 @command.command("webhook")
-@click.option("--group", default="", help="API group. For kinds of this project, without the domain.")
+@click.option(
+    "--group",
+    default="",
+    help="API group. For kinds of this project, without the domain.  [default: that of the kind]",
+)
 @click.option(
     "--version",
     type=Name(version_faults),
@@ -200,9 +213,10 @@ def webhook_command(
     addition = webhooks.webhook(root, record, resource, asked, kinds, force=force)
     _write(addition.changes, addition.by_hand, force=force)
     if addition.missing:
+        place = webhooks.module_file(record, resource, "conversion")
         console.warn(
-            f"write the conversion of these fields, which the other version lacks or has with another type: "
-            f"{'; '.join(addition.missing)}. Until then, type checkers report the calls that lack them"
+            f"write the conversion of these fields in {place}, which the other version lacks or has with another "
+            f"type: {'; '.join(addition.missing)}. Until then, type checkers report the calls that lack them"
         )
     _say_next("the functions and their tests")
 
@@ -218,6 +232,7 @@ def _create_controller(root: Path, record: Record, group: str, version: str, kin
 
 def _reviewed(root: Path, record: Record, group: str, version: str | None, kind: str) -> Resource:
     """Return the version of a kind that webhooks are added for: by default the one that has some, or is stored."""
+    group = group or _group_of(record, kind)
     versions = [each for each in record.versions_of(group, kind) if each.api]
     if not versions:
         return _known(record, group, version or "v1", kind)
@@ -283,6 +298,7 @@ def _group_option(resource: Resource) -> str:
 
 def _known(record: Record, group: str, version: str, kind: str) -> Resource:
     """Return a kind of the project or of Kubernetes. As in kubebuilder, `core` is the group without a name."""
+    group = group or _group_of(record, kind)
     for each in record.versions_of(group, kind):
         if each.version == version:
             return each
@@ -294,6 +310,18 @@ def _known(record: Record, group: str, version: str, kind: str) -> Resource:
             "this project"
         )
     return Resource(group, "", version, kind, found.__module__, api=False, namespaced=found.__api__.namespaced)
+
+
+def _group_of(record: Record, kind: str) -> str:
+    """Return the group of a kind of this project; empty if the project has none, or several in different groups."""
+    groups = {each.group for each in record.resources if each.api and each.kind == kind}
+    return groups.pop() if len(groups) == 1 else ""
+
+
+def _only_group(record: Record) -> str:
+    """Return the group of all kinds of a project with one group."""
+    groups = {each.group for each in record.resources if each.api}
+    return groups.pop() if len(groups) == 1 and not record.multigroup else ""
 
 
 def _warn_about_built_in(added: Resource) -> None:

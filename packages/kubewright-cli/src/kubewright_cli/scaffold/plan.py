@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from kubewright_cli.manifests.samples import is_untouched
 from kubewright_cli.scaffold.changes import Changes
 from kubewright_cli.scaffold.names import module_name
 from kubewright_cli.scaffold.program import ModuleImport, with_controller
@@ -91,6 +93,8 @@ def api(root: Path, record: Record, resource: Resource) -> Addition:
     newest = max(others, key=lambda each: newness(each.version), default=None)
     copied = _copied(root, newest, resource) if newest is not None and newest.api else None
     changes.create(source(resource.path), copied or render("api.py", **values))
+    if newest is not None and copied:
+        _copy_sample(root, changes, newest, resource)
     if resource.controller:
         by_hand = _controller(root, record, resource, changes, "controller.py")
     if newest is not None:
@@ -106,6 +110,14 @@ def _copied(root: Path, other: Resource, resource: Resource) -> str | None:
     if not path.is_file():
         return None
     return another_version(path.read_text(), resource.kind, other.path, other.version, resource.version)
+
+
+def _copy_sample(root: Path, changes: Changes, other: Resource, resource: Resource) -> None:
+    """Copy an edited sample of another version. `kubewright generate` writes the others."""
+    path, copy = root / sample(other), root / sample(resource)
+    if path.is_file() and not copy.exists() and not is_untouched(path):
+        stated = rf"(?m)^apiVersion: {re.escape(other.api_version)}$"
+        changes.create(sample(resource), re.sub(stated, f"apiVersion: {resource.api_version}", path.read_text()))
 
 
 def stored(root: Path, versions: list[Resource]) -> Resource:
