@@ -62,7 +62,7 @@ def test_functions_tests_and_the_certificate_are_written(project: Path) -> None:
     assert "@validator(Tenant)\ndef validate(" in (project / SOURCE).read_text()
     main = (project / "src/web/main.py").read_text()
     assert "    webhooks=[\n        tenant_v1.set_defaults,\n        tenant_v1.validate,\n    ],\n" in main
-    assert '    webhook_certificate=ManagedCertificate(prefix="web-"),\n    name="web",\n' in main
+    assert '    webhook_certificate=ManagedCertificate(),\n    name="web",\n' in main
     assert recorded(project) == [{"defaulting": True, "validation": True, "webhookVersion": "v1"}]
 
 
@@ -126,7 +126,7 @@ def test_what_cannot_be_edited_is_left_to_the_author(project: Path) -> None:
     done = create("--kind", "Tenant", "--defaulting")
     assert done.exit_code == 0
     assert "src/web/main.py has changed since `kubewright init` wrote it" in done.output
-    assert 'webhooks=[tenant_v1.set_defaults], webhook_certificate=ManagedCertificate(prefix="web-")' in done.output
+    assert "webhooks=[tenant_v1.set_defaults], webhook_certificate=ManagedCertificate()" in done.output
     assert "tests/conftest.py has no manager.replace(config=account)" in done.output
 
 

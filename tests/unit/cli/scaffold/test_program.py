@@ -131,7 +131,7 @@ WEBHOOKS = ModuleImport("fleet.webhook", "captain_v1")
 
 
 def test_the_first_webhook_comes_with_a_certificate() -> None:
-    edited = with_webhook(FRESH, "manager", WEBHOOKS, "validate", prefix="fleet-")
+    edited = with_webhook(FRESH, "manager", WEBHOOKS, "validate")
     assert (
         edited
         == '''\
@@ -147,12 +147,12 @@ manager = Manager(
     webhooks=[
         captain_v1.validate,
     ],
-    webhook_certificate=ManagedCertificate(prefix="fleet-"),
+    webhook_certificate=ManagedCertificate(),
     name="fleet",
 )
 '''
     )
-    assert with_webhook(edited, "manager", WEBHOOKS, "validate", prefix="fleet-") == edited
+    assert with_webhook(edited, "manager", WEBHOOKS, "validate") == edited
 
 
 @pytest.mark.parametrize(
@@ -175,15 +175,15 @@ manager = Manager(
     ],
 )
 def test_a_webhook_is_added_to_any_layout(call: str, expected: str) -> None:
-    edited = with_webhook(f"manager = {call}\n", "manager", WEBHOOKS, "validate", prefix="f-")
+    edited = with_webhook(f"manager = {call}\n", "manager", WEBHOOKS, "validate")
     assert edited is not None
-    short = edited.replace("captain_v1.validate", "w").replace('ManagedCertificate(prefix="f-")', "c")
+    short = edited.replace("captain_v1.validate", "w").replace("ManagedCertificate()", "c")
     assert short.endswith(f"manager = {expected}\n")
 
 
 @pytest.mark.parametrize("call", ["make()", "Manager(webhooks=WEBHOOKS)", "Manager(webhooks=[*a()]) or 1"])
 def test_a_program_without_a_list_of_webhooks_is_not_changed(call: str) -> None:
-    assert with_webhook(f"manager = {call}\n", "manager", WEBHOOKS, "validate", prefix="f-") is None
+    assert with_webhook(f"manager = {call}\n", "manager", WEBHOOKS, "validate") is None
 
 
 def test_tests_register_webhooks_only_where_the_manager_runs_with_its_own_permissions() -> None:

@@ -39,15 +39,13 @@ def with_controller(source: str, manager: str, added: ModuleImport) -> str | Non
     return _with_entry(source, manager, "controllers", added, added.reference())
 
 
-def with_webhook(source: str, manager: str, added: ModuleImport, name: str, *, prefix: str) -> str | None:
+def with_webhook(source: str, manager: str, added: ModuleImport, name: str) -> str | None:
     """Return `source` with the webhook that its module calls `name`, and with a certificate for the Manager.
-
-    prefix: the start of the names of the objects that belong to the certificate.
 
     Returns None if there is no Manager with arguments, if its webhooks are not a list, or if a name is taken.
     """
     edited = _with_entry(source, manager, "webhooks", added, added.reference(name))
-    return edited and _with_certificate(edited, manager, f'ManagedCertificate(prefix="{prefix}")')
+    return edited and _with_certificate(edited, manager)
 
 
 def with_registration(source: str) -> str | None:
@@ -82,14 +80,14 @@ def _with_entry(source: str, manager: str, argument: str, added: ModuleImport, r
     return with_import(module.edited(), added.package, added.module, added.alias)
 
 
-def _with_certificate(source: str, manager: str, certificate: str) -> str | None:
+def _with_certificate(source: str, manager: str) -> str | None:
     module = Source(source)
     call = assigned_call(module.tree, manager)
     assert call is not None
     if _argument(call, "webhook_certificate") is not None:
         return source
     webhooks = next(each for each in call.keywords if each.arg == "webhooks")
-    module.insert_argument(webhooks, call, f"webhook_certificate={certificate}")
+    module.insert_argument(webhooks, call, "webhook_certificate=ManagedCertificate()")
     return with_import(module.edited(), "kubewright.webhooks", "ManagedCertificate")
 
 

@@ -14,7 +14,6 @@ import msgspec
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import CustomResource, Struct
-from kubewright_cli.manifests.settings import Settings
 from kubewright_cli.scaffold import plan
 from kubewright_cli.scaffold.changes import Changes
 from kubewright_cli.scaffold.conversion import ConversionCode, Side, conversion_code
@@ -238,13 +237,12 @@ class _Webhooks:
 
     def _serve(self, module: ModuleImport, name: str) -> None:
         """Give the Manager a webhook, and a certificate."""
-        prefix = Settings.read(self._root / _SETTINGS).name_prefix
-        edited = with_webhook(self._main, "manager", module, name, prefix=prefix)
+        edited = with_webhook(self._main, "manager", module, name)
         if edited is None:
             self._by_hand.append(
                 f"{self._main_path} has changed since `kubewright init` wrote it, and was not edited. Add these lines "
                 f"to it:\n\n  {module.statement}\n  from {_SDK} import ManagedCertificate\n\n  and to the Manager: "
-                f'webhooks=[{module.reference(name)}], webhook_certificate=ManagedCertificate(prefix="{prefix}")'
+                f"webhooks=[{module.reference(name)}], webhook_certificate=ManagedCertificate()"
             )
         else:
             self._main = edited

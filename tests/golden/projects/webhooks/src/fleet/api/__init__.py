@@ -1,1 +1,0 @@
-"""The API: the kinds of this operator."""

@@ -1,1 +1,0 @@
-"""Version v1beta1."""

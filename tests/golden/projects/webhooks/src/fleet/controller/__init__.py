@@ -1,1 +1,0 @@
-"""The controllers, one module for each kind."""
