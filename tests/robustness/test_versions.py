@@ -22,7 +22,7 @@ from kubewright.http.message import Request
 from kubewright.testing import Cluster, eventually
 from robustness.faults import Gate, between
 from robustness.processes import ROOT
-from robustness.webfarm import CRD, NEW, NEW_WRITERS, OLD, OLD_WRITERS, RULES, Clients, Releases, check_owners
+from robustness.webfarm import CRD, NEW, NEW_WRITERS, OLD, OLD_WRITERS, RULES, Clients, Releases
 from webfarm_operator.api.v1.webserver import WebServer
 from webfarm_operator.controller.children import deployment_for
 
@@ -264,7 +264,7 @@ async def check_migrated(world: World) -> None:
     for kind in (OLD, NEW):
         await world.clients.check_all(kind)
     for name in world.clients.names:
-        check_owners(await world.cluster.client.get(NEW, name, namespace=world.clients.namespace))
+        world.clients.check_owners(await world.cluster.client.get(NEW, name, namespace=world.clients.namespace))
     await eventually(children_are_right, world)
 
     await world.releases.install_last()
