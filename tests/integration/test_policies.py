@@ -103,7 +103,7 @@ POLICIES: list[Policy] = [LIMITED, SMALL, OWNED]
 
 def crate(name: str, namespace: str, *, labels: dict[str, str] | None = None, **spec: Any) -> Crate:
     metadata = ObjectMeta(name=name, namespace=namespace, labels={"stage": "live", **(labels or {})})
-    return Crate(metadata=metadata, spec=CrateSpec(**{"owner": "ann", **spec}))
+    return Crate(metadata=metadata, spec=CrateSpec(**{"owner": "ann"} | spec))
 
 
 @pytest_asyncio.fixture
