@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Final
 
-from kubewright.apis.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from kubewright.apis.admissionregistration.v1 import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+    MutatingWebhookConfiguration,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+)
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Namespace, Service, ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
@@ -26,8 +33,15 @@ from kubewright_cli.manifests.webhooks import CERTIFICATE, ISSUER
 
 _MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
-_CONFIGURATIONS: Final = (MutatingWebhookConfiguration.__api__, ValidatingWebhookConfiguration.__api__)
-"""Deleted first: while the API server calls webhooks that do not run, it rejects writes."""
+_CONFIGURATIONS: Final = (
+    MutatingWebhookConfiguration.__api__,
+    ValidatingWebhookConfiguration.__api__,
+    MutatingAdmissionPolicyBinding.__api__,
+    ValidatingAdmissionPolicyBinding.__api__,
+    MutatingAdmissionPolicy.__api__,
+    ValidatingAdmissionPolicy.__api__,
+)
+"""Deleted first: while the API server calls webhooks that do not run, it rejects writes. Policies may reject deletes."""
 _PRUNED: Final = (
     *_CONFIGURATIONS,
     Deployment.__api__,
@@ -85,10 +99,10 @@ async def undeploy(
 ) -> AsyncGenerator[Change]:
     """Delete what `deploy` applied, in reverse order.
 
-    Deletes the configurations of webhooks first, so that no write is rejected, and then the objects of the operator's
-    kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the CRDs remain:
-    the objects are stored in the storage version, because nothing converts them afterwards. A Namespace without the
-    deployment's labels remains. Ends when everything is gone.
+    Deletes the configurations of webhooks and the policies first, so that no write is rejected, and then the objects of
+    the operator's kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the
+    CRDs remain: the objects are stored in the storage version, because nothing converts them afterwards. A Namespace
+    without the deployment's labels remains. Ends when everything is gone.
 
     Raises DeadlineExceeded; the manager is not deleted then if objects remain.
     """
