@@ -471,14 +471,26 @@ async def test_a_service_is_called_at_its_endpoint_under_its_own_name(api: API, 
     assert (await failure(api, "b")).endswith('no service port 9 found for service "s"')
 
 
-async def test_a_redirect_is_not_followed(api: API, site: Serve) -> None:
+@pytest.mark.parametrize(
+    ("location", "fault"),
+    [
+        ("https://other.test/x", 'Post "https://other.test/x": redirects to other servers are not followed'),
+        ("http://HOST/x", 'Post "http://HOST/x": redirects to other servers are not followed'),
+        ("//other.test", 'Post "https://other.test": redirects to other servers are not followed'),
+        ("https://HOST:99999/x", "redirected to an invalid address"),
+        ("https://[x", "redirected to an invalid address"),
+    ],
+)
+async def test_a_redirect_to_another_server_is_not_followed(
+    api: API, webhooks: Webhooks, location: str, fault: str
+) -> None:
     async def handle(request: Request) -> Response:
         assert request.path == "/x"
-        return Response(307, {"location": "/elsewhere"})
+        return Response(307, {"location": location.replace("HOST", "hooks.test")})
 
-    found = await site(handle)
-    await configure(api, clientConfig=found.client)
-    assert await failure(api) == "the server responded with the status code 307 but did not return more information"
+    webhooks["hooks.test"] = handle
+    await configure(api)
+    assert fault.replace("HOST", "hooks.test") in await failure(api)
 
 
 async def test_a_compressed_bomb_is_not_inflated(api: API, site: Serve) -> None:
