@@ -79,15 +79,63 @@ spec:
 """The CRD of the Prometheus operator, with the fields that the tests use."""
 
 
+CERT_MANAGER = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: issuers.cert-manager.io}
+spec:
+  group: cert-manager.io
+  names: {kind: Issuer, plural: issuers}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec: {type: object, properties: {selfSigned: {type: object}}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: certificates.cert-manager.io}
+spec:
+  group: cert-manager.io
+  names: {kind: Certificate, plural: certificates}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [secretName, issuerRef]
+            properties:
+              dnsNames: {type: array, items: {type: string}}
+              secretName: {type: string}
+              issuerRef: {type: object, required: [name], properties: {kind: {type: string}, name: {type: string}}}
+"""
+"""The CRDs of cert-manager, with the fields that the manifests use."""
+OTHERS = f"{SERVICE_MONITORS}---{CERT_MANAGER}"
+
+
 @pytest.fixture
 async def kubectl(cluster: Cluster) -> AsyncIterator[Kubectl]:
-    """kubectl of an administrator, in a cluster with ServiceMonitors."""
+    """kubectl of an administrator, in a cluster with the third-party kinds of the manifests."""
     kubectl = Kubectl(cluster.kubeconfig(), "")
     there = "servicemonitors" in await kubectl("get", "crds", "--output=name")
     if not there:
-        await kubectl("create", "-f", "-", given=SERVICE_MONITORS)
-    await kubectl("wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=120s")
-    await eventually(kubectl, "get", "servicemonitors", "--all-namespaces")  # discovery lists the kind
+        await kubectl("create", "-f", "-", given=OTHERS)
+    names = ("servicemonitors.monitoring.coreos.com", "issuers.cert-manager.io", "certificates.cert-manager.io")
+    await kubectl("wait", "--for=condition=Established", *(f"crd/{each}" for each in names), "--timeout=120s")
+    await eventually(kubectl, "get", ",".join(names), "--all-namespaces")  # discovery lists the kinds
     yield kubectl
     if not there:
-        await kubectl("delete", "-f", "-", given=SERVICE_MONITORS)
+        await kubectl("delete", "-f", "-", given=OTHERS)

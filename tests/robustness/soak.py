@@ -2,8 +2,23 @@
 
 An embedded control plane and two operators, each a process of its own. Gizmos are created, changed and deleted, with
 new names; WebServers, with their Deployments and Pods, are created, changed, damaged and deleted. Once a minute a line
-says how much memory each process has. In the end the last quarter of the time is held against the second: a process
-that has grown by more than a tenth ends this one with status 1. For Linux.
+says how much memory each process has, and what the server keeps. In the end the last quarter of the time is compared
+with the second: a process that has grown by more than a tenth ends this one with status 1. For Linux.
+
+The server keeps Events for an hour and changes for five minutes, so its memory rises until the churn has lasted as
+long. A soak of less than six hours keeps both for shorter: Events for a sixth of the time, and changes at most as long.
+Then the memory is final before the second quarter begins.
+
+What the memory of the server consists of, measured with CPython 3.11:
+
+    75 MB   code, schemas and built-in objects
+    2.2 kB  for each Event: half of it is JSON, the rest its key and the values of its field selectors
+    0.8 kB  for each change in the history, and the JSON of the object
+    0.9 kB  for each series of Events in the controllers: those of the last six minutes, at most 4,096
+
+Nothing else grows. With ten times the churn of this program, Events of four minutes and changes of two, the server
+had 249 MB after six minutes and 252 MB after ten, 13 MB of it Events and 58 MB changes. Between the peaks up to 47 MB
+of the C heap were free: memory of dropped changes is reused, but not all of it is returned.
 """
 
 from __future__ import annotations
@@ -13,14 +28,17 @@ import asyncio
 import random
 import sys
 import time
+from collections import defaultdict
 from contextlib import AsyncExitStack
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from integration.command import up
 from integration.gizmo_operator import Gizmo
-from kubewright import Config
+from kubewright import Client, Config
 from kubewright.testing import Cluster
 from robustness.gizmos import Gizmos
 from robustness.processes import operator
@@ -32,6 +50,9 @@ WEBSERVERS = 20
 PAUSE = 0.2
 MINUTE = 60.0
 ALLOWED = 1.1
+EVENT_SECONDS, HISTORY_SECONDS = 3600.0, 300.0
+"""The defaults of the server."""
+SERVER = Path(__file__).with_name("soakserver.py")
 
 
 class Memory:
@@ -64,10 +85,33 @@ def resident(pid: int) -> float:
     raise ValueError(f"process {pid} has ended")
 
 
+async def kept(client: Client) -> str:
+    """Return what the server keeps, from its metrics."""
+    text = await client.rest.request("GET", "/metrics")
+    total, events = defaultdict[str, float](float), defaultdict[str, float](float)
+    for family in text_string_to_metric_families(text.decode()):
+        for sample in family.samples:
+            total[sample.name] += sample.value
+            if sample.labels.get("resource") == "events":
+                events[sample.name] += sample.value
+    count, size = "apiserver_storage_objects", "apiserver_resource_size_estimate_bytes"
+    return (
+        f"{events[count]:.0f} Events {events[size] / 1e6:.1f} MB"
+        f"  {total[count] - events[count]:.0f} other objects {(total[size] - events[size]) / 1e6:.1f} MB"
+        f"  {total['kubewright_history_events']:.0f} changes {total['kubewright_history_bytes'] / 1e6:.1f} MB"
+    )
+
+
 async def soak(seconds: float, folder: Path) -> bool:
     """Return whether memory stayed flat."""
+    event_seconds = min(EVENT_SECONDS, seconds / 6)
+    lifetimes = ("--event-seconds", event_seconds, "--history-seconds", min(HISTORY_SECONDS, event_seconds))
+    print(f"Events are kept for {event_seconds:.0f} s, changes for {lifetimes[-1]:.0f} s.", flush=True)
     async with AsyncExitStack() as stack:
-        server = stack.enter_context(up(folder, "--port", 0))
+        kubeconfig = folder / "kubeconfig"
+        server = stack.enter_context(
+            up(folder, kubeconfig, *lifetimes, command=(sys.executable, SERVER), kubeconfig=kubeconfig)
+        )
         cluster = Cluster(Config.from_kubeconfig(server.kubeconfig), folder)
         stack.push_async_callback(cluster.close)
         await cluster.install(Gizmo)
@@ -92,6 +136,7 @@ async def soak(seconds: float, folder: Path) -> bool:
                     told += MINUTE
                     minutes = (told - begin) / 60
                     print(f"{minutes:4.0f} min  {rounds} rounds  {memory.sample()}  {dict(churn.done)}", flush=True)
+                    print(f"          server: {await kept(cluster.client)}", flush=True)
         churning.cancel()
     print("\n".join(f"{name}: {ratio:.3f} times what it was" for name, ratio in memory.grown().items()))
     return all(ratio < ALLOWED for ratio in memory.grown().values())

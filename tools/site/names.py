@@ -54,9 +54,14 @@ def is_type_variable(each: griffe.Object) -> bool:
 
 
 def members(thing: griffe.Object) -> Iterator[griffe.Object]:
-    """Yield the public members of a class without inherited ones, and its `__init__` if that has a docstring."""
+    """Yield the public members of a class, and its `__init__` if that has a docstring.
+
+    They include what private base classes define, and no other inherited members.
+    """
     if isinstance(thing, griffe.Class):
-        for each in thing.members.values():
+        private = [base for base in reversed(thing.mro()) if base.name.startswith("_")]
+        found = {name: each for owner in (*private, thing) for name, each in owner.members.items()}
+        for each in found.values():
             if isinstance(each, griffe.Object) and (is_shown(each) or (each.name == "__init__" and each.has_docstring)):
                 yield each
 

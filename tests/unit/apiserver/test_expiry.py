@@ -1,9 +1,11 @@
-"""Events expire."""
+"""Events and the history of objects expire."""
 
 from __future__ import annotations
 
+import asyncio
+
 from kubewright.testing import VirtualClock
-from unit.apiserver.harness import API, MERGE
+from unit.apiserver.harness import API, CONFIG_MAPS, MERGE
 
 EVENTS = "/api/v1/namespaces/default/events"
 
@@ -20,9 +22,44 @@ async def test_an_event_is_removed_an_hour_after_its_last_write(api: API, clock:
     assert await watch.names(2) == [("ADDED", "again"), ("ADDED", "once")]
     await clock.advance(1800)
     await api.ok("PATCH", f"{EVENTS}/again", {"count": 2}, content_type=MERGE)
+    assert await watch.names(1) == [("MODIFIED", "again")]
     await clock.advance(1900)
     await api.rejected(404, "GET", f"{EVENTS}/once")
     assert (await api.ok("GET", f"{EVENTS}/again"))["count"] == 2
-    assert await watch.names(2) == [("MODIFIED", "again"), ("DELETED", "once")]
+    assert await watch.names(1) == [("DELETED", "once")]
     await clock.advance(1900)
     await api.rejected(404, "GET", f"{EVENTS}/again")
+
+
+async def test_changes_are_kept_for_watches_for_five_minutes(api: API, clock: VirtualClock) -> None:
+    first = (await api.config_map("a"))["metadata"]["resourceVersion"]
+    await api.config_map("b")
+    await clock.advance(290)
+    last = (await api.config_map("c"))["metadata"]["resourceVersion"]
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={first}")
+    assert await watch.names(2) == [("ADDED", "b"), ("ADDED", "c")]
+    await clock.advance(80)
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={first}")
+    kind, status = await watch.next()
+    assert (kind, status["code"]) == ("ERROR", 410)
+    await clock.advance(300)
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&resourceVersion={last}")
+    await api.config_map("d")
+    assert await watch.names(1) == [("ADDED", "d")]
+
+
+async def test_a_quiet_watch_does_not_fall_behind_the_changes_in_other_namespaces(
+    api: API, clock: VirtualClock
+) -> None:
+    await api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "quiet"}})
+    quiet = "/api/v1/namespaces/quiet/configmaps"
+    start = (await api.config_map("a"))["metadata"]["resourceVersion"]
+    watch = await api.watch(f"{quiet}?watch=true&resourceVersion={start}&timeoutSeconds=3000")
+    waiting = asyncio.ensure_future(watch.next())
+    for number in range(200):
+        await api.config_map(f"c{number}")
+        await clock.advance(5)
+    assert not waiting.done()
+    await api.ok("POST", quiet, {"metadata": {"name": "mine"}})
+    kind, found = await waiting
+    assert (kind, found["metadata"]["name"]) == ("ADDED", "mine")

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from kubewright import Manager
+from kubewright.apis.core.v1 import ConfigMap
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
+from kubewright.policies import ValidatingPolicy, Validation
+from kubewright.webhooks import AdmissionResponse, ManagedCertificate, RawAdmissionContext, admission_handler
 from kubewright_cli.manifests import Settings, render
 from kubewright_cli.manifests.chart import values
 
-MANIFESTS = render(Manager(), [], Settings(name="fleet", manager="fleet"))
+
+@admission_handler(
+    "/check", name="check.fleet.test", groups=["*"], versions=["*"], resources=["*"], operations=["CREATE"]
+)
+def check(ctx: RawAdmissionContext) -> AdmissionResponse:
+    return AdmissionResponse()
+
+
+SETTINGS = Settings(name="fleet", manager="fleet")
+POLICY = ValidatingPolicy("named", ConfigMap, validations=[Validation("object.metadata.name != ''")])
+PROGRAM = Manager(name="fleet", webhooks=[check], webhook_certificate=ManagedCertificate(), policies=[POLICY])
+MANIFESTS = render(PROGRAM, [], SETTINGS)
 
 
 def described(schema: JSONObject, where: str = "") -> Iterator[tuple[str, str]]:
@@ -42,6 +57,13 @@ def test_values_yaml_has_defaults_and_descriptions() -> None:
     assert [line.strip() for line in text.splitlines() if line.strip().startswith("# ")] == [
         f"# {each}" for each in known.values()
     ]
+
+
+def test_a_program_without_webhooks_and_policies_has_no_values_for_them() -> None:
+    without = render(Manager(), [], SETTINGS)
+    known = json.loads(values.schema_text(without))["properties"]
+    assert known.keys() | {"webhook", "policy"} == values.schema()["properties"].keys()
+    assert values.defaults(without).keys() == known.keys() - {"global"}
 
 
 def test_default_values_follow_from_the_settings() -> None:

@@ -54,6 +54,12 @@ def test_names_follow_from_the_project(tmp_path: Path) -> None:
             'metrics = "http"\nmetrics-certificate = "cert"',
             'tool.kubewright.metrics-certificate: metrics = "http" does not use a certificate',
         ),
+        ('webhook-certificate = "My_Secret"', 'tool.kubewright.webhook-certificate: "My_Secret": a lowercase'),
+        ('webhook-ca-bundle = "x"', "webhook-ca-bundle: the program provides the certificate and its CA"),
+        (
+            'webhook-certificate = "mine"\nwebhook-ca-bundle = "x"',
+            "webhook-ca-bundle: must be certificates in PEM, which begin with -----BEGIN CERTIFICATE-----",
+        ),
         ('labels = {control-plane = "mine"}', 'labels."control-plane": the label is reserved'),
         ('labels = {team = "a b"}', 'labels."team": a valid label must be'),
         ('namespace = "a.b"', 'tool.kubewright.namespace: "a.b": must not contain dots'),

@@ -7,7 +7,7 @@ import pytest
 from kubewright import CustomResource, Manager, Model, field
 from kubewright.machinery.errors import ConfigError
 from kubewright.models._crd import custom_resource_definition
-from kubewright.webhooks import Conversion, Spoke, conversion_strategy
+from kubewright.webhooks import Conversion, Spoke
 from kubewright_cli.manifests.versions import lost_fields, require_conversions
 
 
@@ -71,14 +71,12 @@ def test_equal_and_unserved_versions_lose_nothing() -> None:
 def test_versions_that_nothing_converts_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"Tenant: version v1 lacks spec\.quota, .*Nothing was written"):
         require_conversions(Manager(), [custom_resource_definition(Old, New)])
-    assert require_conversions(Manager(), [custom_resource_definition(Old, Same)]) == []
+    require_conversions(Manager(), [custom_resource_definition(Old, Same)])
 
 
-def test_versions_with_a_conversion_are_warned_of_until_the_crd_names_its_webhook() -> None:
-    manager = Manager(webhooks=[Conversion(Old, Spoke(New, convert_to=to_old, convert_from=to_new))], name="tenants")
+def test_versions_with_a_conversion_lose_nothing() -> None:
+    conversion = Conversion(Old, Spoke(New, convert_to=to_old, convert_from=to_new))
     crd = custom_resource_definition(Old, New)
-    (lost,) = require_conversions(manager, [crd])
-    assert "set spec.conversion of the CRD" in str(lost)
-    strategy = conversion_strategy(address="https://127.0.0.1:9443")
-    crd["spec"]["conversion"] = {"strategy": strategy.strategy}
-    assert require_conversions(manager, [crd]) == []
+    require_conversions(Manager(webhooks=[conversion], name="tenants"), [crd])
+    with pytest.raises(ConfigError, match=r"lacks spec\.quota"):
+        require_conversions(Manager(webhooks=[conversion], webhook_port=-1, name="tenants"), [crd])

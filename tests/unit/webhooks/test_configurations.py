@@ -144,7 +144,7 @@ def test_a_url_that_an_api_server_rejects_is_an_error(url: str) -> None:
 
 LEFT_OUT = {
     "matchExpressions": [
-        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "shop-system"]}
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["shop-system", "kube-system"]}
     ]
 }
 

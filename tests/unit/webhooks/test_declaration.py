@@ -91,8 +91,13 @@ def test_timeouts_are_seconds_or_a_timedelta() -> None:
         ({"match_conditions": {str(number): "true" for number in range(65)}}, "at most 64 are possible, got 65"),
         ({"match_conditions": {"a": "object.spec.replicas >"}}, "Syntax error"),
         ({"match_conditions": {"a": "request.userInfo.nam == 'x'"}}, "undefined field 'nam'"),
-        ({"match_conditions": {"a": "request.name"}}, "must evaluate to bool, but evaluates to string"),
+        ({"match_conditions": {"a": "request.name"}}, "must evaluate to bool but got string"),
         ({"match_conditions": {"a": "params.x"}}, "undeclared reference to 'params'"),
+        (
+            {"match_conditions": {"a": "authorizer.grup('apps').resource('x').check('get').allowed()"}},
+            "did you mean 'group'?",
+        ),
+        ({"match_conditions": {"a": "object.spec.enabled"}}, "compare the value, as in `... == true`"),
         ({"object_selector": LabelSelector(match_labels={"a b": "c"})}, "object_selector: "),
         (
             {

@@ -39,8 +39,8 @@ async def test_v1beta1_reviews_are_answered_as_v1beta1() -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (b"", "not an AdmissionReview"),
-        (b"{", "not an AdmissionReview"),
+        (b"", "not an object of kind AdmissionReview"),
+        (b"{", "not an object of kind AdmissionReview"),
         (b'{"kind": "AdmissionReview"}', "request"),
         (review_of(asked(webserver()), apiVersion="admission.k8s.io/v2"), "'admission.k8s.io/v2'"),
         (review_of(asked(webserver()), kind="Pod"), "'Pod'"),

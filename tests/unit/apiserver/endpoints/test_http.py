@@ -123,6 +123,29 @@ async def test_requests_and_objects_are_counted(api: API) -> None:
     text = (await (await api("GET", "/metrics")).read()).decode()
     assert 'resource="configmaps",scope="namespace",subresource="",verb="CREATE",version="v1"} 1.0' in text
     assert 'apiserver_storage_objects{resource="configmaps"} 1.0' in text
+    stored = len(await (await api("GET", f"{CONFIG_MAPS}/a")).read())
+    assert f'apiserver_resource_size_estimate_bytes{{resource="configmaps"}} {float(stored)}' in text
+    assert 'kubewright_history_events{resource="configmaps"} 1.0' in text
+    assert f'kubewright_history_bytes{{resource="configmaps"}} {float(stored)}' in text
+
+
+async def test_requests_for_names_that_do_not_exist_share_their_counters(api: API) -> None:
+    async def counters() -> int:
+        text = (await (await api("GET", "/metrics")).read()).decode()
+        return text.count("apiserver_request_total{")
+
+    async def ask(name: str) -> None:
+        for token in ("admin", "bob", "stranger"):
+            await api("GET", f"/{name}", token=token)
+            await api("GET", f"/apis/{name}/v1/{name}", token=token)
+            await api("GET", f"/api/v1/namespaces/default/pods/a/{name}", token=token)
+
+    await counters()
+    await ask("first")
+    before = await counters()
+    for number in range(5):
+        await ask(f"more-{number}")
+    assert await counters() == before
 
 
 async def test_health_is_reported_as_one_word_or_as_a_list_of_checks(api: API) -> None:

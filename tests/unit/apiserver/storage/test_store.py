@@ -171,6 +171,19 @@ async def test_compaction_drops_exactly_the_events_up_to_its_revision(store: Sto
         store.watch("nodes", first.revision)
 
 
+async def test_dropped_events_leave_other_resources_readable_at_earlier_revisions(store: Store) -> None:
+    start = store.revision
+    put(store, "a", resource="nodes")
+    first, second = put(store, "a"), put(store, "a")
+    store.drop_events(first.revision)
+    assert store.watch("pods", first.revision).take() == [second]
+    with pytest.raises(Gone):
+        store.watch("pods", start)
+    with pytest.raises(Gone):
+        store.watch("nodes", start)
+    assert store.watch("services", start).take() == []
+
+
 async def test_closing_a_store_ends_its_watches(make: Make) -> None:
     store = make()
     cursor = store.watch("pods", store.revision)

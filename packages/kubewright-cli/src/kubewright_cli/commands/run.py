@@ -81,7 +81,8 @@ def command(
     host: 0.0.0.0:8080.
 
     Webhooks are registered while the operator runs, with failurePolicy Ignore and a certificate of their own. Those of
-    a deployed operator stay in use. --webhook-port=-1 runs without webhooks.
+    a deployed operator stay in use. --webhook-port=-1 runs without webhooks. Admission policies are registered while
+    the operator runs, too.
 
     \b
     Examples:
@@ -106,6 +107,8 @@ def command(
         asyncio.run(install(project, config_of(kubeconfig, context)))
     if project.manager.webhooks:
         _register_webhooks(project.manager, webhook_url)
+    if project.manager.policies:
+        _register_policies(project.manager)
     asyncio.run(_warn_about_deployed(project, kubeconfig, context))
     run_program(project.manager, [*access, *flags], name=_NAME)
 
@@ -131,6 +134,14 @@ def _register_webhooks(manager: Manager, url: str) -> None:
     registration = LocalWebhooks(url=url) if url else options.webhook_registration or LocalWebhooks()
     port = options.webhook_port if options.webhook_port is not None or registration.url else 0
     manager.configure(replace(options, webhook_registration=registration, webhook_port=port))
+
+
+def _register_policies(manager: Manager) -> None:
+    """Have the API server evaluate the policies while this process runs."""
+    from kubewright.policies import LocalPolicies  # only operators with policies load it
+
+    options = manager.options
+    manager.configure(replace(options, policy_registration=options.policy_registration or LocalPolicies()))
 
 
 def _access_flags(kubeconfig: Path | None, context: str | None) -> list[str]:

@@ -10,13 +10,18 @@ from typing import Final
 
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
+from kubewright_cli.manifests import policies
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Files, Manifests, crd_folder
 from kubewright_cli.manifests.workload import image_parts
 
 FOLDERS: Final = tuple(
-    f"config/{name}" for name in ("crd", "rbac", "manager", "default", "prometheus", "network-policy", "samples")
-)
+    f"config/{name}"
+    for name in (
+        "crd", "rbac", "manager", "webhook", "certmanager", "policy", "default", "prometheus", "network-policy",
+        "samples",
+    )
+)  # fmt: skip
 """The generated folders. Other folders in `config/` belong to the project's authors."""
 
 _ABOUT: Final = {
@@ -27,17 +32,52 @@ _ABOUT: Final = {
     "metrics_service": "The Service of the metrics.",
     "monitor": "For the Prometheus operator. Deployed with `prometheus = true`.",
     "allow-metrics-traffic": "Restricts access to the metrics. Deployed with `network-policy = true`.",
+    "allow-webhook-traffic": "Lets API servers reach the webhooks. Deployed with `network-policy = true`.",
+    "webhook_certificate_role": "For the certificate of the webhooks, which the manager makes itself.",
+    "default/kustomizeconfig": "Lets kustomize complete the name of the Service in the CRDs.",
+    "policy/kustomizeconfig": "Lets kustomize complete the names of the policies in their bindings.",
 }
 """Comments, by the end of a file's name."""
+
+
+_CONFIGURATION: Final = "kustomizeconfig.yaml"
+_SERVICE_REFERENCE: Final[JSONObject] = {
+    "nameReference": [
+        {
+            "kind": "Service",
+            "version": "v1",
+            "fieldSpecs": [
+                {
+                    "kind": "CustomResourceDefinition",
+                    "group": "apiextensions.k8s.io",
+                    "path": "spec/conversion/webhook/clientConfig/service/name",
+                }
+            ],
+        }
+    ]
+}
+"""A reference to a Service that kustomize does not follow without a configuration."""
 
 
 def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
     """Return the files of `config/`: text by path. `samples` are the names of the files in `config/samples`."""
     out: dict[str, str] = {}
+    patches = {f"{name}.yaml": each for name, each in manifests.crd_patches.items()}
     for folder, documents in manifests.folders.items():
         above = [f"../{other}" for other in manifests.deployed if other != "default"] if folder == "default" else []
-        out |= _folder(folder, documents, above, **_fields(folder, manifests))
+        out |= _folder(folder, documents, above, **_fields(folder, manifests, patches))
+    out |= {f"config/default/{name}": _text([each]) for name, each in patches.items()}
+    if patches:
+        out |= _configuration("default", _SERVICE_REFERENCE)
+    if manifests.folders[policies.FOLDER]:
+        out |= _configuration(policies.FOLDER, policies.REFERENCES)
     return out | _samples(samples)
+
+
+def _configuration(folder: str, content: JSONObject) -> dict[str, str]:
+    """Return the file that configures kustomize for a folder."""
+    name = f"{folder}/{_CONFIGURATION.removesuffix('.yaml')}"
+    return {f"config/{folder}/{_CONFIGURATION}": _text([content], _about(name))}
 
 
 def files_of_kinds(crds: Iterable[JSONObject], samples: Iterable[str]) -> dict[str, str]:
@@ -58,15 +98,18 @@ def _samples(names: Iterable[str]) -> dict[str, str]:
     return {"config/samples/kustomization.yaml": _kustomization(found)} if found else {}
 
 
-def _fields(folder: str, manifests: Manifests) -> JSONObject:
+def _fields(folder: str, manifests: Manifests, patches: Iterable[str]) -> JSONObject:
     """Return the fields of a kustomization other than its resources."""
     settings = manifests.settings
     if folder == "manager":
         return {"images": [_image(settings.image)]}
     if folder == "default":
         namespace = {} if manifests.spans_namespaces else {"namespace": settings.namespace}
-        return {**namespace, "namePrefix": settings.name_prefix}
-    return {}
+        fields: JSONObject = {**namespace, "namePrefix": settings.name_prefix}
+        if paths := list(patches):
+            fields |= {"patches": [{"path": path} for path in paths], "configurations": [_CONFIGURATION]}
+        return fields
+    return {"configurations": [_CONFIGURATION]} if folder == policies.FOLDER else {}
 
 
 def _image(image: str) -> JSONObject:

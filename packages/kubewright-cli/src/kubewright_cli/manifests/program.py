@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
@@ -15,8 +15,11 @@ from kubewright.machinery.time import seconds
 from kubewright.manager import Manager
 from kubewright.manager._leader import LeaderElection
 from kubewright.models import APIResource, CustomResource, PolicyRule, custom_resource_definitions
+from kubewright.webhooks import Webhook
 from kubewright_cli.manifests.scope import CLUSTER_SCOPED
 
+WEBHOOK_PORT: Final = 9443
+"""The port of webhooks in kubebuilder's projects."""
 _TO_SHUT_DOWN: Final = 10
 """Seconds after the graceful timeout for caches, servers and the Lease."""
 
@@ -67,6 +70,16 @@ class Program:
         return tuple(each for each in each_of(self.manager.options.namespaces) if each)
 
     @property
+    def webhooks(self) -> tuple[Webhook, ...]:
+        """The webhooks that the program serves; none if its Manager turns the server off."""
+        return () if self.manager.options.webhook_port == -1 else self.manager.webhooks
+
+    @property
+    def webhook_port(self) -> int:
+        """The port of the webhook server in a cluster."""
+        return self.manager.options.webhook_port or WEBHOOK_PORT
+
+    @property
     def lease_namespace(self) -> str:
         """The namespace of the Lease, if the program names one; empty for the manager's own."""
         election = self.manager.options.leader_election
@@ -82,12 +95,18 @@ class Program:
         """Seconds until a stopping Pod is killed: more than the graceful timeout of its reconciles."""
         return ceil(self.manager.options.graceful_timeout) + _TO_SHUT_DOWN
 
+    def rules(self) -> list[PolicyRule]:
+        """Return the rules of the manager's role. Those for a certificate that the manager makes have a role of their
+        own.
+        """
+        return replace(self.manager.options, webhook_certificate=None).rbac_rules()
+
     def rules_by_scope(self) -> tuple[list[PolicyRule], list[PolicyRule]]:
         """Return the manager's rules for namespaced resources, and those for cluster-scoped resources."""
         within: list[PolicyRule] = []
         cluster: list[PolicyRule] = []
         everywhere = CLUSTER_SCOPED | {(api.group, api.plural) for api in self._declared() if not api.namespaced}
-        for rule in self.manager.rbac_rules():
+        for rule in self.rules():
             for group in rule.api_groups or [""]:
                 for resource in rule.resources:
                     is_cluster = (group, resource.partition("/")[0]) in everywhere

@@ -73,7 +73,7 @@ def _manager_roles(program: Program, settings: Settings, names: Names) -> Iterat
     """Yield one ClusterRole; or a Role in each namespace, and a ClusterRole for cluster-scoped resources."""
     namespaces = watched_namespaces(program, settings, names)
     if not namespaces:
-        yield cluster_role(names.of(MANAGER_ROLE), program.manager.rbac_rules())
+        yield cluster_role(names.of(MANAGER_ROLE), program.rules())
         return
     within, cluster = program.rules_by_scope()
     for namespace in namespaces:

@@ -34,11 +34,15 @@ WatchNamespaces: TypeAlias = Literal["all", "own"] | tuple[str, ...]
 RESERVED_LABELS: Final = frozenset({"app.kubernetes.io/name", "app.kubernetes.io/managed-by", "control-plane"})
 """Labels of every deployment. Settings cannot change them."""
 
+CERT_MANAGER: Final = "cert-manager"
+"""The value of `webhook-certificate` for certificates from cert-manager."""
+
 _TABLE: Final = "tool.kubewright"
 NO_MANAGER: Final = (
     f"[{_TABLE}] names kinds and no manager; such a project can generate, install and uninstall CRDs, but needs its "
     "own way to run and deploy"
 )
+_PEM: Final = "-----BEGIN CERTIFICATE-----"
 _MODULE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _OF_PROJECT: Final = ("name", "version", "description")
 """Fields that come from `[project]`, not from the table."""
@@ -129,6 +133,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     metrics_certificate: str = ""
     """The name of a Secret with a certificate for the metrics' Service (`tls.crt`, `tls.key`, `ca.crt`, as cert-manager
     creates it). By default the manager signs one itself at each start, which clients cannot verify."""
+    webhook_certificate: str = ""
+    """Where the certificate of the webhooks comes from: `"cert-manager"`, or the name of a Secret with `tls.crt` and
+    `tls.key`. By default the program provides it, for example with `ManagedCertificate`."""
+    webhook_ca_bundle: str = ""
+    """The CA of a certificate in a Secret, in PEM, for the API server. By default another program writes it into the
+    webhook configurations and CRDs."""
     prometheus: bool = False
     """Whether a ServiceMonitor is deployed. It needs the CRD of the Prometheus operator."""
     network_policy: bool = False
@@ -212,8 +222,18 @@ def _faults(settings: Settings) -> Iterator[str]:
         yield f'{extra}: metrics are off; remove metrics = "off", or {extra} = true'
     if settings.metrics_certificate and settings.metrics != "https":
         yield f'metrics-certificate: metrics = "{settings.metrics}" does not use a certificate; remove one of the two'
+    if settings.webhook_ca_bundle:
+        yield from _faulty_ca_bundle(settings)
     yield from _faulty_names(settings)
     yield from _faulty_labels(settings)
+
+
+def _faulty_ca_bundle(settings: Settings) -> Iterator[str]:
+    if settings.webhook_certificate in ("", CERT_MANAGER):
+        who = "cert-manager" if settings.webhook_certificate else "the program"
+        yield f"webhook-ca-bundle: {who} provides the certificate and its CA; remove the setting"
+    elif not settings.webhook_ca_bundle.lstrip().startswith(_PEM):
+        yield f"webhook-ca-bundle: must be certificates in PEM, which begin with {_PEM}"
 
 
 def _faulty_image(image: str) -> Iterator[str]:
@@ -233,9 +253,13 @@ def _faulty_names(settings: Settings) -> Iterator[str]:
             yield 'watch-namespaces: the list is empty; name namespaces, or write "all" or "own"'
         for each in settings.watch_namespaces:
             yield from (f'watch-namespaces: "{each}": {fault}' for fault in names.dns1123_label(each))
-    if settings.metrics_certificate:
-        for fault in names.dns1123_subdomain(settings.metrics_certificate):
-            yield f'metrics-certificate: "{settings.metrics_certificate}": {fault}'
+    secrets = {
+        "metrics-certificate": settings.metrics_certificate,
+        "webhook-certificate": settings.webhook_certificate,
+    }
+    for key, secret in secrets.items():
+        if secret:
+            yield from (f'{key}: "{secret}": {fault}' for fault in names.dns1123_subdomain(secret))
     for each in settings.env:
         yield from (f'env."{each}": {fault}' for fault in names.environment_name(each))
 

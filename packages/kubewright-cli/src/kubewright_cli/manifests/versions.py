@@ -31,8 +31,6 @@ class LostFields:
     source: str
     target: str
     fields: tuple[str, ...]
-    has_conversion: bool = False
-    """Whether the Manager converts the kind."""
 
     @property
     def problem(self) -> str:
@@ -42,11 +40,6 @@ class LostFields:
 
     @property
     def remedy(self) -> str:
-        if self.has_conversion:
-            return (
-                "the Manager has a Conversion, but the CRD does not name its webhook: set spec.conversion of the CRD "
-                "to what kubewright.webhooks.conversion_strategy returns"
-            )
         return (
             "give the Manager a kubewright.webhooks.Conversion of the versions (webhooks=[...]), or add the fields to "
             f"{self.target}, or keep them there unread (marker PreserveUnknownFields), or do not serve it "
@@ -57,41 +50,34 @@ class LostFields:
         return f"{self.kind}: {self.problem}; {self.remedy}"
 
 
-def require_conversions(manager: Manager, crds: Iterable[JSONObject]) -> list[LostFields]:
-    """Return the differences between versions that the manager's webhooks convert, although the CRD does not say so.
-
-    Raises ConfigError for differences between versions that nothing converts.
-    """
+def require_conversions(manager: Manager, crds: Iterable[JSONObject]) -> None:
+    """Raise ConfigError for differences between versions that the webhooks of the manager do not convert."""
     found = lost_fields(crds, manager)
-    refused = [str(each) for each in found if not each.has_conversion]
-    if refused:
-        raise ConfigError(f"{'. '.join(refused)}. Nothing was written")
-    return found
+    if found:
+        raise ConfigError(f"{'. '.join(map(str, found))}. Nothing was written")
 
 
 def lost_fields(crds: Iterable[JSONObject], manager: Manager | None = None) -> list[LostFields]:
     """Return the differences between the served and stored versions of each CRD, by pair of versions.
 
-    A CRD with a conversion webhook loses nothing.
+    Versions that the webhooks of `manager` convert lose nothing.
     """
     converted = _converted(manager)
     found: list[LostFields] = []
     for crd in crds:
-        spec = crd["spec"]
-        if (spec.get("conversion") or {}).get("strategy") == "Webhook":
-            continue
+        spec, name = crd["spec"], crd["metadata"]["name"]
         for source, target in permutations(spec["versions"], 2):
             if target["served"] and (source["served"] or source["storage"]):
                 fields = tuple(_missing(_schema(source), _schema(target), ""))
-                names = (crd["metadata"]["name"], spec["names"]["kind"], source["name"], target["name"])
-                has_conversion = all((names[0], version) in converted for version in names[2:])
-                found += [LostFields(*names, fields, has_conversion)] if fields else []
+                versions = (source["name"], target["name"])
+                if fields and not converted.issuperset((name, each) for each in versions):
+                    found.append(LostFields(name, spec["names"]["kind"], *versions, fields))
     return found
 
 
 def _converted(manager: Manager | None) -> set[tuple[str, str]]:
     """Return the CRD and the name of each version that the manager's webhooks convert."""
-    if manager is None:
+    if manager is None or manager.options.webhook_port == -1:
         return set()
     apis = [kind.__api__ for each in manager.webhooks if isinstance(each, Conversion) for kind in each.kinds]
     return {(f"{api.plural}.{api.group}", api.version) for api in apis}

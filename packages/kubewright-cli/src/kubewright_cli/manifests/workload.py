@@ -11,16 +11,19 @@ from typing import Any, Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright.models._values import plain
+from kubewright.webhooks import ManagedCertificate, webhook_objects
 from kubewright_cli.manifests.names import MANAGER, Names
 from kubewright_cli.manifests.program import Program
-from kubewright_cli.manifests.settings import Settings
+from kubewright_cli.manifests.settings import CERT_MANAGER, Settings
 
 HEALTH_PORT: Final = 8081
 METRICS_PORT: Final = 8443
 USER: Final = 65532
 """The user nonroot of distroless images."""
-_CERTIFICATE: Final = "metrics-certificate"
-_CERTIFICATES: Final = "/etc/metrics-certificate"
+_METRICS_CERTIFICATE: Final = "metrics-certificate"
+_WEBHOOK_CERTIFICATE: Final = "webhook-certificate"
+_FOLDERS: Final = {name: f"/etc/{name}" for name in (_METRICS_CERTIFICATE, _WEBHOOK_CERTIFICATE)}
+"""Where the certificates are mounted, by the name of their volume."""
 OWN_NAMESPACE: Final = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
 
 
@@ -71,8 +74,8 @@ def _pod(program: Program, settings: Settings, names: Names) -> JSONObject:
         "serviceAccountName": names.account,
         "securityContext": pod_security_context(),
         "terminationGracePeriodSeconds": program.termination_grace_period,
-        "containers": [_container(settings)],
-        "volumes": list(_volumes(settings)),
+        "containers": [_container(program, settings)],
+        "volumes": list(_volumes(program, settings)),
         "imagePullSecrets": [{"name": each} for each in settings.image_pull_secrets],
         "nodeSelector": settings.node_selector,
         "tolerations": [plain(each) for each in settings.tolerations],
@@ -83,24 +86,24 @@ def _pod(program: Program, settings: Settings, names: Names) -> JSONObject:
     return _stated(pod)
 
 
-def _container(settings: Settings) -> JSONObject:
+def _container(program: Program, settings: Settings) -> JSONObject:
     container: JSONObject = {
         "name": "manager",
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "args": list(flags(settings)),
+        "args": list(flags(program, settings)),
         "env": environment(settings),
-        "ports": list(_ports(settings)),
+        "ports": list(_ports(program, settings)),
         "securityContext": security_context(),
         "livenessProbe": _probe("/healthz", delay=15, period=20),
         "readinessProbe": _probe("/readyz", delay=5, period=10),
         "resources": plain(settings.resources),
-        "volumeMounts": list(_mounts(settings)),
+        "volumeMounts": list(_mounts(program, settings)),
     }
     return _stated(container)
 
 
-def flags(settings: Settings) -> Iterator[str]:
+def flags(program: Program, settings: Settings) -> Iterator[str]:
     """Yield the flags of the manager. Disabled features are stated, too, because the program may enable them."""
     yield "--leader-elect" if settings.leader_election else "--leader-elect=false"
     yield f"--health-probe-bind-address=:{HEALTH_PORT}"
@@ -108,12 +111,23 @@ def flags(settings: Settings) -> Iterator[str]:
     if settings.metrics != "off":
         yield "--metrics-secure" if settings.metrics == "https" else "--metrics-secure=false"
     if settings.metrics_certificate:
-        yield f"--metrics-cert-path={_CERTIFICATES}"
+        yield f"--metrics-cert-path={_FOLDERS[_METRICS_CERTIFICATE]}"
+    yield from _webhook_flags(program, settings)
     if settings.watch_namespaces == "own":
         yield f"--namespace=$({OWN_NAMESPACE['name']})"
     elif settings.watch_namespaces != "all":
         yield f"--namespace={','.join(settings.watch_namespaces)}"
     yield from settings.args
+
+
+def _webhook_flags(program: Program, settings: Settings) -> Iterator[str]:
+    if not program.webhooks:
+        return
+    yield f"--webhook-port={program.webhook_port}"
+    if settings.webhook_certificate:
+        yield f"--webhook-cert-path={_FOLDERS[_WEBHOOK_CERTIFICATE]}"
+    elif isinstance(program.manager.options.webhook_certificate, ManagedCertificate):
+        yield f"--webhook-name-prefix={settings.name_prefix}"
 
 
 def image_parts(image: str) -> tuple[str, str, str]:
@@ -147,22 +161,34 @@ def security_context() -> JSONObject:
     return {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 
 
-def _ports(settings: Settings) -> Iterator[JSONObject]:
+def _ports(program: Program, settings: Settings) -> Iterator[JSONObject]:
     yield {"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}
     if settings.metrics != "off":
         yield {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}
+    if program.webhooks:
+        yield {"name": "webhook-server", "containerPort": program.webhook_port, "protocol": "TCP"}
 
 
-def _volumes(settings: Settings) -> Iterator[JSONObject]:
+def _certificates(program: Program, settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield the volumes with a certificate, and their Secrets."""
+    if settings.metrics_certificate:
+        yield _METRICS_CERTIFICATE, settings.metrics_certificate
+    if program.webhooks and settings.webhook_certificate:
+        made = webhook_objects((), prefix=settings.name_prefix).secret
+        by_cert_manager = settings.webhook_certificate == CERT_MANAGER
+        yield _WEBHOOK_CERTIFICATE, made if by_cert_manager else settings.webhook_certificate
+
+
+def _volumes(program: Program, settings: Settings) -> Iterator[JSONObject]:
     yield {"name": "tmp", "emptyDir": {}}
-    if settings.metrics_certificate:
-        yield {"name": _CERTIFICATE, "secret": {"secretName": settings.metrics_certificate}}
+    for name, secret in _certificates(program, settings):
+        yield {"name": name, "secret": {"secretName": secret}}
 
 
-def _mounts(settings: Settings) -> Iterator[JSONObject]:
+def _mounts(program: Program, settings: Settings) -> Iterator[JSONObject]:
     yield {"name": "tmp", "mountPath": "/tmp"}
-    if settings.metrics_certificate:
-        yield {"name": _CERTIFICATE, "mountPath": _CERTIFICATES, "readOnly": True}
+    for name, _ in _certificates(program, settings):
+        yield {"name": name, "mountPath": _FOLDERS[name], "readOnly": True}
 
 
 def _probe(path: str, *, delay: int, period: int) -> JSONObject:

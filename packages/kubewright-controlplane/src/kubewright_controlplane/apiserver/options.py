@@ -18,9 +18,13 @@ class ServerOptions:
     data: Path | None = None
     """Folder for objects and keys; None: memory only."""
     history: int = 8192
-    """Events of each resource that are kept for watches and for lists at an older revision. Fewer are kept of large
-    objects: at most 16 MiB.
+    """Changes of each resource that are kept at most, for watches and for lists at an older revision. Fewer are kept
+    of large objects: about 16 MiB.
     """
+    history_seconds: float = 300.0
+    """Seconds that changes are kept, as with kube-apiserver's --etcd-compaction-interval."""
+    event_seconds: float = 3600.0
+    """Seconds that an Event is kept after its last write, as with kube-apiserver's --event-ttl."""
     tokens: Mapping[str, UserInfo] = field(default_factory=dict[str, UserInfo])
     """Static bearer tokens."""
     anonymous: bool = True

@@ -36,6 +36,7 @@ from kubewright_controlplane.apiserver.kinds import builtin
 from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.storage.history import HistoryExpiry
 from kubewright_controlplane.apiserver.storage.store import Log, Store
 from kubewright_controlplane.apiserver.webhooks.client import WebhookClients
 from kubewright_controlplane.apiserver.webhooks.services import ServiceResolver
@@ -66,7 +67,8 @@ class APIServer:
         mutating, validating = policy_reviewers(self.resources, authorizer, disabled)
         admission.add_reviewers([*mutating, webhooks.mutating, *validating, webhooks.validating])
         self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
-        self._expiry = EventExpiry(self.resources, self.options.clock)
+        self._expiry = EventExpiry(self.resources, self.options.event_seconds, self.options.clock)
+        self._history_expiry = HistoryExpiry(self._store, self.options.history_seconds, self.options.clock)
         self._type_checking = TypeChecking(self.resources, self.options.clock)
         metrics = Metrics(self.resources)
         self._pipeline = Pipeline(
@@ -81,6 +83,7 @@ class APIServer:
         """Create the objects that every cluster has and this one lacks."""
         create_missing(self.resources, self.options.service_cidr)
         self._expiry.start()
+        self._history_expiry.start()
         self._type_checking.start()
 
     async def handle(self, request: Request) -> Response:
@@ -90,6 +93,7 @@ class APIServer:
     async def close(self) -> None:
         """End all watches, and write pending commits to the data folder."""
         self._expiry.close()
+        self._history_expiry.close()
         self._type_checking.close()
         await self._webhooks.close()
         await self._store.close()

@@ -157,7 +157,7 @@ class Cache:
     async def get(self, kind: type[T], name: str, *, namespace: str | None = None) -> T:
         """Return the object of that name. Raises NotFound, and DecodeError if it does not match its class."""
         self._client.endpoint(kind).check(name, namespace)
-        return (await self.ready(kind, namespace)).get(ObjectKey(namespace or None, name))
+        return (await self.ready(kind, namespace)).get(ObjectKey(namespace, name))
 
     async def get_or_none(self, kind: type[T], name: str, *, namespace: str | None = None) -> T | None:
         """Return the object of that name, or None. Raises DecodeError if it does not match its class."""

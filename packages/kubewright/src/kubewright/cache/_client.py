@@ -79,7 +79,7 @@ class CachedClient(Client):
         if self._on_read is not None:
             self._on_read(kind)
         informer = await self.cache.ready(kind, namespace)
-        key = ObjectKey(namespace or None, name)
+        key = ObjectKey(namespace, name)
         if copy_of(informer).own_writes.seen(key) or await self._caught_up(informer, key):
             return informer.get(key)
         return await super().get(kind, name, namespace=namespace)
@@ -161,7 +161,7 @@ class RecordOwnWrites:
             return answer
         if call.verb in _DELETES:
             for deletion in deletions_of(call, answer):
-                key = ObjectKey(deletion.metadata.namespace or None, deletion.metadata.name)
+                key = ObjectKey(deletion.metadata.namespace, deletion.metadata.name)
                 self._deleted(call.kind, key, deletion)
         elif call.answer_kind is call.kind:
             self._written(answer)
@@ -176,7 +176,7 @@ class RecordOwnWrites:
         version = int(meta.resource_version or 0)
         if not version:
             return
-        key = ObjectKey(meta.namespace or None, meta.name)
+        key = ObjectKey(meta.namespace, meta.name)
         ends = meta.deletion_timestamp is not None and not meta.finalizers
         for copy in map(copy_of, self._cache.informers_of(answer.kind)):
             if not copy.concerns(key, meta.labels):

@@ -345,7 +345,7 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
     copy = copy_of(informer) if informer is not None else None
     if copy is not None and copy.synced:
         meta = child.metadata
-        key = ObjectKey(meta.namespace or None, meta.name)
+        key = ObjectKey(meta.namespace, meta.name)
         entry = copy.latest(key)
         try:
             if entry is None:
@@ -389,7 +389,7 @@ async def _create_or_read(client: CachedClient, child: T) -> T:
     """Create a child that has no controlling owner, or return the existing object."""
     meta = child.metadata
     informer = client.cache.informer_or_none(type(child))
-    key = ObjectKey(meta.namespace or None, meta.name)
+    key = ObjectKey(meta.namespace, meta.name)
     entry = copy_of(informer).latest(key) if informer is not None else None
     if entry is not None:
         return entry.decode()

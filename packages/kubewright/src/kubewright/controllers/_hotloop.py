@@ -138,7 +138,7 @@ class HotLoops:
     def written(self, obj: Object) -> None:
         """Note that this controller wrote an object, which is now `obj`."""
         if self._existence.written(obj):
-            key = ObjectKey(obj.metadata.namespace or None, obj.metadata.name)
+            key = ObjectKey(obj.metadata.namespace, obj.metadata.name)
             self._report_existence(Shape.DELETED, obj.__api__.kind, key)
 
     def deleted(self, kind: type[Object], key: ObjectKey, uid: str) -> None:
@@ -166,7 +166,7 @@ class HotLoops:
                 self._forget()
         self._counts[path] = count + 1
         if count + 1 == _SUSPICIOUS:
-            self._frequent[path] = FrequentObject(ObjectKey(obj.metadata.namespace or None, obj.metadata.name))
+            self._frequent[path] = FrequentObject(ObjectKey(obj.metadata.namespace, obj.metadata.name))
 
     def compare(self, path: str, before: JSONObject, obj: Object, attempt: Attempt | None) -> None:
         """Compare a frequently written object with `before`, its document before the write."""

@@ -153,7 +153,7 @@ class DetectHotLoops:
             attempt.progressed = True
         if call.verb != "create":
             for deletion in deletions_of(call, answer):
-                key = ObjectKey(deletion.metadata.namespace or None, deletion.metadata.name)
+                key = ObjectKey(deletion.metadata.namespace, deletion.metadata.name)
                 self._loops.deleted(call.kind, key, deletion.uid)
         elif call.answers_object:
             self._loops.written(answer.decode())

@@ -5,7 +5,7 @@ Guarantees
     A repeated Event increases the count of its series instead of creating an object, at most once a minute. A series
     ends after `SERIES_ENDS` seconds without the Event; after that the same Event begins a new one.
     Memory is bounded: while `BACKLOG` Events wait, further ones are dropped, counted and logged. A series is forgotten
-    when that many others were seen after it.
+    when `MAX_SERIES` others were seen after it, and keeps no more than its note once it is written.
 Not guaranteed
     That an Event is written: an Event that the server rejects is logged and dropped.
     That a series continues after a restart: the next process writes a new Event, as client-go does.
@@ -36,6 +36,8 @@ from kubewright.models._meta import MicroTime, ObjectMeta
 
 BACKLOG: Final = 10_000
 """Events that may wait to be written, of 1.3 kB each."""
+MAX_SERIES: Final = 4096
+"""Series that are remembered, of 1 kB each, as in client-go."""
 SERIES_INTERVAL: Final = 60.0
 """Seconds between two writes of one series."""
 SERIES_ENDS: Final = 360.0
@@ -68,12 +70,11 @@ class _Key(NamedTuple):
 class _Series:
     """An Event, and how often it occurred."""
 
-    __slots__ = ("about", "count", "event", "last", "name", "seen_at", "waiting", "written", "written_at")
+    __slots__ = ("count", "event", "last", "name", "seen_at", "waiting", "written", "written_at")
 
-    def __init__(self, about: str, event: Event) -> None:
-        self.about = about
-        """Name of the object that the Event is about."""
-        self.event = event
+    def __init__(self) -> None:
+        self.event: Event | None = None
+        """The Event while it waits to be written. Afterwards the key of the series is enough."""
         self.count = 0
         self.last: MicroTime | None = None
         self.seen_at = 0.0
@@ -130,7 +131,7 @@ class EventWriter(EventRecorder):
         self._forget(now)
         series = self._known.get(key)
         if series is None:
-            series = self._known[key] = _Series(event.regarding.metadata.name, self._event(event))
+            series = self._known[key] = _Series()
         else:
             self._known.move_to_end(key)
         series.count += 1
@@ -140,7 +141,7 @@ class EventWriter(EventRecorder):
         if len(self._backlog) >= BACKLOG:
             self._drop()
             return
-        series.waiting = True
+        series.event, series.waiting = self._event(event), True
         if series.written > 1 and (left := series.written_at + SERIES_INTERVAL - now) > 0:
             asyncio.get_running_loop().call_later(left, self._put, series)
         else:
@@ -148,7 +149,7 @@ class EventWriter(EventRecorder):
 
     def _forget(self, now: float) -> None:
         """Forget series that have ended and, if there are too many, those without an Event for longest."""
-        while self._known and (len(self._known) > BACKLOG or now - self._longest_quiet.seen_at > SERIES_ENDS):
+        while self._known and (len(self._known) > MAX_SERIES or now - self._longest_quiet.seen_at > SERIES_ENDS):
             self._known.popitem(last=False)
 
     @property
@@ -173,37 +174,39 @@ class EventWriter(EventRecorder):
     async def _write_backlog(self) -> None:
         while self._backlog:
             series = self._backlog.popleft()
-            series.waiting = False
+            event, series.event, series.waiting = series.event, None, False
+            if event is None:
+                continue
             try:
-                await self._write(series)
+                await self._write(series, event)
             except KubewrightError as error:
                 level = logging.DEBUG if _namespace_is_gone(error) else logging.WARNING
-                self._log.log(level, "Event not written", reason=series.event.reason, error=str(error))
+                self._log.log(level, "Event not written", reason=event.reason, error=str(error))
                 self._count("refused")
             else:
                 self._count("written")
         self._arrived.clear()
 
-    async def _write(self, series: _Series) -> None:
+    async def _write(self, series: _Series, event: Event) -> None:
         count, series.written_at = series.count, asyncio.get_running_loop().time()
         if series.name:
             observed = time.format_micro(series.last) if series.last else None
             patch = MergePatch({"series": {"count": count, "lastObservedTime": observed}})
-            namespace = series.event.metadata.namespace
             try:
-                await self._client.patch(Event, patch, name=series.name, namespace=namespace)
+                await self._client.patch(Event, patch, name=series.name, namespace=event.metadata.namespace)
             except NotFound:  # the server deletes Events after an hour
                 series.name = ""
         if not series.name:
-            series.event.metadata.name = f"{series.about[:_MAX_BASE]}.{uuid.uuid4().hex[:16]}"
-            series.event.event_time = series.last
-            series.event.series = EventSeries(count=count, last_observed_time=series.last) if count > 1 else None
-            series.name = (await self._client.create(series.event)).metadata.name
+            event.event_time = series.last
+            event.series = EventSeries(count=count, last_observed_time=series.last) if count > 1 else None
+            series.name = (await self._client.create(event)).metadata.name
         series.written = count
 
     def _event(self, event: EventRecord) -> Event:
+        about = event.regarding.metadata
+        name = f"{about.name[:_MAX_BASE]}.{uuid.uuid4().hex[:16]}"
         return Event(
-            metadata=ObjectMeta(namespace=event.regarding.metadata.namespace or "default"),
+            metadata=ObjectMeta(name=name, namespace=about.namespace or "default"),
             type=event.type,
             reason=event.reason,
             action=event.action,

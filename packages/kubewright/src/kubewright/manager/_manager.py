@@ -51,6 +51,7 @@ from kubewright.models._rbac import PolicyRule
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
+    from kubewright.policies import LocalPolicies, Policy
     from kubewright.webhooks import CertificateProvider, LocalWebhooks, Webhook
 
 R = TypeVar("R")
@@ -80,6 +81,8 @@ class ManagerChanges(TypedDict, total=False):
     webhook_port: int | None
     webhook_certificate: Certificate | CertificateProvider | None
     webhook_registration: LocalWebhooks | None
+    policies: Sequence[Policy]
+    policy_registration: LocalPolicies | None
     wait_for_kinds: bool
     delete_fuse: DeleteFuse | None
     allow_mass_deletion: bool
@@ -120,6 +123,8 @@ class Manager:
         webhook_port: int | None = None,
         webhook_certificate: Certificate | CertificateProvider | None = None,
         webhook_registration: LocalWebhooks | None = None,
+        policies: Sequence[Policy] = (),
+        policy_registration: LocalPolicies | None = None,
         wait_for_kinds: bool = False,
         delete_fuse: DeleteFuse | None = None,
         allow_mass_deletion: bool = False,
@@ -155,6 +160,9 @@ class Manager:
         webhook_certificate: files, which are read again when they change; a `ManagedCertificate`, which the manager
             makes itself; or what provides a certificate otherwise.
         webhook_registration: have the API server call this process by URL, with a certificate made in memory.
+        policies: what `kubewright.policies` declares. They become manifests; a deployed manager does not use them.
+        policy_registration: register the policies while this process runs. Default: as with `LocalPolicies()` if the
+            API server is on this machine, except in a program that `main` runs.
         wait_for_kinds: controllers whose CustomResourceDefinitions are missing wait for them, and `/readyz` says so.
             Default: the start fails.
         delete_fuse: for each controller that has none of its own.
@@ -186,6 +194,8 @@ class Manager:
             webhook_port=webhook_port,
             webhook_certificate=webhook_certificate,
             webhook_registration=webhook_registration,
+            policies=tuple(policies),
+            policy_registration=policy_registration,
             wait_for_kinds=wait_for_kinds,
             delete_fuse=delete_fuse,
             allow_mass_deletion=allow_mass_deletion,
@@ -234,6 +244,8 @@ class Manager:
             "webhook_port": options.webhook_port,
             "webhook_certificate": options.webhook_certificate,
             "webhook_registration": options.webhook_registration,
+            "policies": options.policies,
+            "policy_registration": options.policy_registration,
             "wait_for_kinds": options.wait_for_kinds,
             "delete_fuse": options.delete_fuse,
             "allow_mass_deletion": options.allow_mass_deletion,
@@ -274,6 +286,11 @@ class Manager:
     def webhooks(self) -> tuple[Webhook, ...]:
         """The webhooks that this manager serves."""
         return self._options.webhooks
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The policies that belong to this manager."""
+        return self._options.policies
 
     @property
     def lifespan(self) -> Lifespan | None:

@@ -27,6 +27,7 @@ from kubewright.models._rbac import PolicyRule
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
+    from kubewright.policies import LocalPolicies, Policy
     from kubewright.webhooks import CertificateProvider, LocalWebhooks, Webhook
 
 EVENTS_RULE: Final = PolicyRule(api_groups=["events.k8s.io"], resources=["events"], verbs=["create", "patch"])
@@ -54,6 +55,8 @@ class ManagerOptions:
     webhook_port: int | None = None
     webhook_certificate: Certificate | CertificateProvider | None = None
     webhook_registration: LocalWebhooks | None = None
+    policies: tuple[Policy, ...] = ()
+    policy_registration: LocalPolicies | None = None
     wait_for_kinds: bool = False
     delete_fuse: DeleteFuse | None = None
     allow_mass_deletion: bool = False
@@ -62,6 +65,8 @@ class ManagerOptions:
     """In seconds."""
     flags: Flags = field(default_factory=Flags)
     clock: Clock = field(default_factory=SystemClock)
+    is_program: bool = False
+    """Whether `main` runs the manager."""
 
     def __post_init__(self) -> None:
         parts = {"config": Config, "leader_election": LeaderElection, "delete_fuse": DeleteFuse}
@@ -91,6 +96,10 @@ class ManagerOptions:
             from kubewright.webhooks._webhooks import check_webhooks
 
             check_webhooks(self.webhooks)
+        if self.policies:
+            from kubewright.policies._declaration import check_policies
+
+            check_policies(self.policies)
         if self.webhook_port is not None and not -1 <= self.webhook_port <= 65535:
             raise ConfigError(
                 f"Manager: webhook_port={self.webhook_port}: write a port, 0 for any free port, or -1 for no server"
@@ -122,6 +131,21 @@ class ManagerOptions:
             "Webhooks not served", reason=f"the API server {config.server} is not on this machine"
         )
         return None
+
+    async def local_policies(self, config: Config | None) -> LocalPolicies | None:
+        """Return how the policies are registered while the manager runs: by default if the API server is on this
+        machine, unless `main` runs the manager.
+        """
+        if not self.policies:
+            return None
+        from kubewright.policies import LocalPolicies
+        from kubewright.webhooks._local import is_this_machine
+
+        if self.policy_registration is not None:
+            return self.policy_registration
+        if self.is_program or config is None or not await is_this_machine(config.server):
+            return None
+        return LocalPolicies(config=self.webhook_registration.config if self.webhook_registration is not None else None)
 
     @property
     def cached_kinds(self) -> list[type[Object]]:

@@ -148,6 +148,7 @@ def _configured(options: ManagerOptions, flags: argparse.Namespace) -> ManagerOp
         wait_for_kinds=options.wait_for_kinds or flags.wait_for_kinds,
         allow_mass_deletion=options.allow_mass_deletion or flags.allow_mass_deletion,
         flags=flags,
+        is_program=True,
     )
 
 

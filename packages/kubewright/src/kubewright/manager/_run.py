@@ -98,6 +98,7 @@ class Run:
                     self._caching(writer, events) as loops,
                     self._resources(loops),
                     self._reviewing(client),
+                    self._registering_policies(client),
                     self._in_parallel([events.run()], needs_leader=False),
                 ):
                     on_ready()
@@ -156,6 +157,18 @@ class Run:
             return
         assert self.client is not None
         async with self.webhooks.reviewing(client, self.client.cache, self.resource):
+            yield
+
+    @asynccontextmanager
+    async def _registering_policies(self, client: Client) -> AsyncGenerator[None]:
+        """Have an API server on this machine evaluate the policies while the block runs."""
+        local = await self._options.local_policies(self._config)
+        if local is None:
+            yield
+            return
+        from kubewright.policies._local_registration import LocalPolicyRegistration  # loads built-in kinds
+
+        async with LocalPolicyRegistration(local, self._options.policies, self._options.name).registered(client):
             yield
 
     @asynccontextmanager

@@ -8,7 +8,9 @@ from typing import Any
 
 from kubewright.machinery.errors import ModelError
 from kubewright.machinery.json import JSONObject
+from kubewright.models._apiresource import APIResource
 from kubewright.models._custom import CustomResource, PrintColumn, Scale
+from kubewright.models._resource import Object
 from kubewright.models._schema import root_schema
 
 
@@ -20,7 +22,30 @@ def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
     rule that does not compile or costs too much, an invalid pattern.
     """
     _check(classes)
+    versions = [_version(cls) for cls in sorted(classes, key=lambda cls: cls.__api__.version)]
+    return _document(classes[0].__api__, _metadata(classes), versions)
+
+
+def partial_definition(*classes: type[Object]) -> JSONObject:
+    """Return a CRD with these versions of a kind only, all of them served, for checks that need no other version.
+
+    Objects of a class that is not a CustomResource may have any fields.
+    """
     api = classes[0].__api__
+    versions: list[JSONObject] = []
+    for index, cls in enumerate(classes):
+        version = _version(cls) if issubclass(cls, CustomResource) else _untyped(cls)
+        versions.append({**version, "served": True, "storage": index == 0})
+    return _document(api, {"name": f"{api.plural}.{api.group}"}, versions)
+
+
+def _untyped(cls: type[Object]) -> JSONObject:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    subresources: JSONObject = {"status": {}} if "status" in cls.__api__.subresources else {}
+    return {"name": cls.__api__.version, "schema": {"openAPIV3Schema": schema}, "subresources": subresources}
+
+
+def _document(api: APIResource, metadata: JSONObject, versions: list[JSONObject]) -> JSONObject:
     names: JSONObject = {
         "kind": api.kind,
         "listKind": f"{api.kind}List",
@@ -34,12 +59,12 @@ def custom_resource_definition(*classes: type[CustomResource]) -> JSONObject:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": _metadata(f"{api.plural}.{api.group}", classes),
+        "metadata": metadata,
         "spec": {
             "group": api.group,
             "names": names,
             "scope": "Namespaced" if api.namespaced else "Cluster",
-            "versions": [_version(cls) for cls in sorted(classes, key=lambda cls: cls.__api__.version)],
+            "versions": versions,
         },
     }
 
@@ -52,8 +77,9 @@ def custom_resource_definitions(classes: Iterable[type[CustomResource]]) -> list
     return [custom_resource_definition(*kinds[kind]) for kind in sorted(kinds)]
 
 
-def _metadata(name: str, classes: tuple[type[CustomResource], ...]) -> JSONObject:
-    metadata: JSONObject = {"name": name}
+def _metadata(classes: tuple[type[CustomResource], ...]) -> JSONObject:
+    api = classes[0].__api__
+    metadata: JSONObject = {"name": f"{api.plural}.{api.group}"}
     for cls in classes:
         for what in ("annotations", "labels"):
             if given := getattr(cls.__served_as__, what):

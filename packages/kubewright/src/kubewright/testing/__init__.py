@@ -6,6 +6,7 @@ Faults                   faults between an operator and its API server
 killed_after_each_write  operators that die after their first write, their second, and so on
 failure                  an answer that rejects a request, for `Faults.answer`
 review                   the review of an object by a webhook, without a server
+evaluate                 the evaluation of an admission policy, without a server
 check_round_trips        whether conversions lose nothing, with generated objects
 VirtualClock             a clock that a test moves
 Clock, SystemClock       for clocks of your own: a subclass of SystemClock can be ahead of time
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from kubewright.testing._faults import Faults as Faults
     from kubewright.testing._faults import failure as failure
     from kubewright.testing._faults import killed_after_each_write as killed_after_each_write
+    from kubewright.testing._policies import Evaluation as Evaluation
+    from kubewright.testing._policies import RequestOptions as RequestOptions
+    from kubewright.testing._policies import evaluate as evaluate
     from kubewright.testing._reviews import Review as Review
     from kubewright.testing._reviews import review as review
     from kubewright.testing._round_trips import check_round_trips as check_round_trips
@@ -35,12 +39,15 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "Clock": ".._runtime.clock",
     "Cluster": "._cluster",
+    "Evaluation": "._policies",
     "Faults": "._faults",
+    "RequestOptions": "._policies",
     "Review": "._reviews",
     "SystemClock": ".._runtime.clock",
     "VirtualClock": "._time",
     "VirtualTimeLoop": "._time",
     "check_round_trips": "._round_trips",
+    "evaluate": "._policies",
     "eventually": "._waiting",
     "failure": "._faults",
     "gone": "._waiting",
@@ -52,12 +59,15 @@ _HOMES: Final = {
 __all__ = [
     "Clock",
     "Cluster",
+    "Evaluation",
     "Faults",
+    "RequestOptions",
     "Review",
     "SystemClock",
     "VirtualClock",
     "VirtualTimeLoop",
     "check_round_trips",
+    "evaluate",
     "eventually",
     "failure",
     "gone",

@@ -135,7 +135,7 @@ async def review(
     An APIError that the function raises is a denial. Raises any other error of the function, and ConfigError if the
     webhook does not review such requests.
     """
-    operation, sent = _operation(create, update, delete, connect)
+    operation, sent = operation_of("review", create, update, delete, connect)
     _check(webhook, operation, has_old=old is not None)
     given = encode_object(sent) if isinstance(sent, Object) else msgspec.json.encode(sent)
     before = encode_object(old) if isinstance(old, Object) else msgspec.json.encode(old)
@@ -187,12 +187,13 @@ async def _answer(
         return AdmissionResponse(allowed=False, status=denied.status, warnings=ctx.warnings)
 
 
-def _operation(*objects: Object | JSONObject | None) -> tuple[Operation, Object | JSONObject]:
+def operation_of(function: str, *objects: Object | JSONObject | None) -> tuple[Operation, Object | JSONObject]:
+    """Return what a user does, and the object: the one that is given of create, update, delete and connect."""
     operations: tuple[Operation, ...] = get_args(Operation)
     given: list[tuple[Operation, Object | JSONObject]]
     given = [(name, each) for name, each in zip(operations, objects, strict=True) if each is not None]
     if len(given) != 1:
-        raise ConfigError(f"review: give one of create, update, delete and connect, got {len(given)}")
+        raise ConfigError(f"{function}: give one of create, update, delete and connect, got {len(given)}")
     return given[0]
 
 

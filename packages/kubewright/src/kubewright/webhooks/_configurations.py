@@ -171,7 +171,7 @@ def _left_out(made: Registration, namespace: str) -> LabelSelector | None:
     """Return the selector that keeps a webhook from locking out its operator; None if it cannot."""
     if not namespace or made.failure_policy != "Fail" or made.scope == "Cluster" or not _blocks_startup(made):
         return None
-    names = sorted({namespace, _SYSTEM})
+    names = list(dict.fromkeys([namespace, _SYSTEM]))
     return LabelSelector(
         match_expressions=[LabelSelectorRequirement(key=_NAMESPACE_NAME, operator="NotIn", values=names)]
     )

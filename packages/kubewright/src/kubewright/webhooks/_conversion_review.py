@@ -11,9 +11,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from kubewright.machinery.errors import BadRequest, DecodeError
+from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.json import JSONObject
 from kubewright.webhooks._conversion import Conversion, ConversionError
+from kubewright.webhooks._review import read_review
 
 Panicked: TypeAlias = Callable[[Exception, str, str], str]
 """Reports an unexpected exception in the conversion of an object of that kind and name. Returns the text to answer."""
@@ -58,7 +59,8 @@ class Conversions:
 
     async def answer(self, body: bytes, panicked: Panicked) -> bytes:
         """Answer a ConversionReview. Raises BadRequest if `body` is none."""
-        version, request = _read(body)
+        review = read_review(_decode, body, "ConversionReview", _VERSIONS)
+        version, request = review.api_version, review.request
         result: JSONObject = {"status": "Success"}
         converted: list[JSONObject] = []
         try:
@@ -89,18 +91,3 @@ class Conversions:
             raise ConversionError(f"{where}: {error}") from error
         except Exception as error:
             raise ConversionError(f"{where}: {panicked(error, head.kind, name)}") from error
-
-
-def _read(body: bytes) -> tuple[str, _Request]:
-    try:
-        review = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the body is not a ConversionReview of {' or '.join(_VERSIONS)}: {error}") from error
-    except RecursionError:
-        raise BadRequest("the ConversionReview is nested too deeply") from None
-    if review.kind != "ConversionReview" or review.api_version not in _VERSIONS:
-        raise BadRequest(
-            f"the body is a {review.kind!r} of {review.api_version!r}, not a ConversionReview of "
-            f"{' or '.join(_VERSIONS)}"
-        )
-    return review.api_version, review.request

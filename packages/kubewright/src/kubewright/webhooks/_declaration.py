@@ -254,7 +254,7 @@ class _Target:
         if not subresources:
             raise ConfigError(f'{where}: subresources is empty; leave it out, or write [""] for the object itself')
         if parent is None:
-            _check_own_object(where, decorator, kind, subresources)
+            check_own_object(where, f"@{decorator}", kind, subresources)
         elif "" in subresources:
             raise ConfigError(
                 f"{where}: with parent={parent.__name__}, subresources names the subresources whose objects are of "
@@ -284,14 +284,14 @@ class _Target:
         )
 
 
-def _check_own_object(where: str, decorator: str, kind: type[Object], subresources: Sequence[str]) -> None:
-    """Reject a subresource whose object is of another kind than the kind that has it."""
+def check_own_object(where: str, call: str, kind: type[Object], subresources: Sequence[str]) -> None:
+    """Reject a subresource whose object is of another kind than the kind that has it. `call` takes the kind."""
     for each in subresources:
         other = f"{kind.__name__}ProxyOptions" if each == "proxy" else _OWN_TYPE.get(each)
         if other is not None:
             raise ConfigError(
                 f"{where}: the objects of {kind.__api__.plural}/{each} are of kind {other}; write "
-                f'@{decorator}({other}, parent={kind.__name__}, subresources=["{each}"])'
+                f'{call}({other}, parent={kind.__name__}, subresources=["{each}"])'
             )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, Final
@@ -34,7 +34,6 @@ from kubewright.machinery.errors import (
     Conflict,
     Forbidden,
     InternalError,
-    KubewrightError,
     NotFound,
 )
 from kubewright.models._meta import LabelSelector, ObjectMeta
@@ -44,18 +43,21 @@ from kubewright.webhooks._context import RawAdmissionContext
 from kubewright.webhooks._declaration import admission_handler
 from kubewright.webhooks._deployment import webhook_objects
 from kubewright.webhooks._local import LocalWebhooks
+from kubewright.webhooks._local_objects import (
+    PROBE_LABEL,
+    PROBED_EACH,
+    REGISTERED_WITHIN,
+    RUN,
+    delete_own,
+    registrar,
+    removing,
+)
 from kubewright.webhooks._names import CONVERSION_BEFORE_LOCAL_RUN, MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from kubewright.webhooks._provider import ServerCertificate
 from kubewright.webhooks._review import AdmissionResponse
 from kubewright.webhooks._webhooks import Webhook
 
-RUN: Final = "kubewright.dev/local-run"
-"""The annotation of configurations with the identity of their run."""
-_PROBE_LABEL: Final = "kubewright.dev/probe"
 _CALLED: Final = "the webhooks of this run are called"
-_CALLED_WITHIN: Final = 10.0
-_PROBED_EACH: Final = 0.05
-_REMOVED_WITHIN: Final = 5.0
 _ATTEMPTS: Final = 5
 _REMEDY: Final = (
     "it must reach this process: give LocalWebhooks(url=...) or --webhook-url an address that it reaches, "
@@ -125,19 +127,13 @@ class LocalRegistration:
             self._log.info("Webhooks registered", webhooks=len(self._declared))
             yield
         finally:
-            await self._removing([self._delete(type(each), each.metadata.name) for each in configurations])
+            await self._removing([self._delete(each) for each in configurations])
 
     @asynccontextmanager
     async def _registering(self, client: Client) -> AsyncGenerator[None]:
         """Have the client that registers while the block runs."""
-        config = self._local.config
-        own = Client(config, field_manager=client.field_manager, clock=client.clock) if config is not None else None
-        self._registrar = own or client
-        try:
+        async with registrar(client, self._local.config) as self._registrar:
             yield
-        finally:
-            if own is not None:
-                await own.close()
 
     @property
     def _client(self) -> Client:
@@ -184,7 +180,7 @@ class LocalRegistration:
             configuration.webhooks = [ValidatingWebhook(**fields), *configuration.webhooks]
 
     def _probe_labels(self, configuration: WebhookConfiguration) -> dict[str, str]:
-        return {_PROBE_LABEL: f"{self._run}-{configuration.kind}"}
+        return {PROBE_LABEL: f"{self._run}-{configuration.kind}"}
 
     async def _apply(self, configuration: WebhookConfiguration) -> None:
         try:
@@ -197,7 +193,7 @@ class LocalRegistration:
         labels = self._probe_labels(configuration)
         probe = ConfigMap(metadata=ObjectMeta(generate_name="kubewright-probe-", namespace="default", labels=labels))
         with suppress(TimeoutError):
-            async with asyncio.timeout(_CALLED_WITHIN):
+            async with asyncio.timeout(REGISTERED_WITHIN):
                 while True:
                     try:
                         await self._client.create(probe, dry_run=True)
@@ -207,10 +203,10 @@ class LocalRegistration:
                         if _CALLED not in str(error):  # another policy, or no permission for ConfigMaps
                             self._log.warning("Webhook registration not confirmed", error=str(error))
                         return
-                    await asyncio.sleep(_PROBED_EACH)
+                    await asyncio.sleep(PROBED_EACH)
         raise ConfigError(
-            f"the API server did not call {self._url} within {_CALLED_WITHIN:g} s after the webhooks were registered; "
-            f"{_REMEDY}"
+            f"the API server did not call {self._url} within {REGISTERED_WITHIN:g} s after the webhooks were "
+            f"registered; {_REMEDY}"
         )
 
     async def _delete_others(self, configurations: Sequence[WebhookConfiguration]) -> None:
@@ -224,13 +220,6 @@ class LocalRegistration:
             if name not in names:
                 with suppress(NotFound, Forbidden):
                     await self._client.delete(kind, name)
-
-    async def _delete(self, kind: type[WebhookConfiguration], name: str) -> None:
-        """Delete a configuration, unless another run has replaced it."""
-        found = await self._client.get_or_none(kind, name)
-        if found is not None and found.metadata.annotations.get(RUN) == self._run:
-            with suppress(NotFound, Conflict):
-                await self._client.delete(found, resource_version=found.metadata.resource_version)
 
     # ---- CRDs
 
@@ -274,13 +263,11 @@ class LocalRegistration:
 
     # ---- both
 
-    async def _removing(self, steps: Sequence[Any]) -> None:
-        """Take the steps, within a few seconds. What remains is replaced by the next run."""
-        try:
-            async with asyncio.timeout(_REMOVED_WITHIN):
-                await asyncio.gather(*steps)
-        except (KubewrightError, TimeoutError) as error:
-            self._log.warning("Webhooks not deregistered", error=str(error) or repr(error))
+    async def _delete(self, configuration: WebhookConfiguration) -> None:
+        await delete_own(self._client, type(configuration), configuration.metadata.name, self._run)
+
+    async def _removing(self, steps: Sequence[Coroutine[Any, Any, None]]) -> None:
+        await removing(steps, self._log, "Webhooks not deregistered")
 
     def _not_allowed(self, error: Forbidden) -> ConfigError:
         return ConfigError(

@@ -8,17 +8,21 @@ Follows admissionregistration.k8s.io/v1 and controller-tools' pkg/webhook.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias, TypedDict, get_args
 
-from kubewright.machinery._suggestions import did_you_mean
-from kubewright.machinery.errors import ConfigError
-from kubewright.machinery.names import qualified_name
-from kubewright.machinery.selectors import Selector
 from kubewright.machinery.time import Seconds, seconds
-from kubewright.models._values import plain
+from kubewright.webhooks._checks import (
+    check_choice,
+    check_conditions,
+    check_known,
+    check_list,
+    check_places,
+    check_selector,
+    fail,
+    has_control_plane,
+)
 from kubewright.webhooks._names import name_fault, path_fault
 from kubewright.webhooks._review import Operation
 
@@ -45,7 +49,6 @@ ScopeType: TypeAlias = Literal["*", "Cluster", "Namespaced"]
 DEFAULT_TIMEOUT: Final = 10.0
 """Seconds that the API server waits by default."""
 
-_MAX_CONDITIONS: Final = 64
 _REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 
 
@@ -117,7 +120,8 @@ class Registration:
         self._check_rule()
         self._check_choices()
         self._check_numbers()
-        self._check_selectors()
+        check_selector(self._where, "namespace_selector", self.namespace_selector)
+        check_selector(self._where, "object_selector", self.object_selector)
         self._check_conditions()
 
     @property
@@ -126,21 +130,11 @@ class Registration:
         return int(seconds(self.timeout))
 
     def _check_rule(self) -> None:
-        self._check_listed("operations", self.operations, get_args(Operation))
-        for argument, values in (("groups", self.groups), ("versions", self.versions), ("resources", self.resources)):
-            _check_list(self._where, argument, values)
-        for argument, values in (
-            ("groups", self.groups),
-            ("versions", self.versions),
-            ("resources", [each for each in self.resources if "/" not in each]),
-        ):
-            if "*" in values and len(values) > 1:
-                self._fail(argument, list(values), '"*" includes all others; leave the others out')
-        if "*/*" in self.resources and len(self.resources) > 1:
-            self._fail("resources", list(self.resources), '"*/*" includes all others; leave the others out')
-        for each in self.resources:
-            if not each or each.startswith("/") or each.endswith("/") or each != each.lower():
-                self._fail("resources", each, 'write a plural in lower case, like "pods", "pods/exec", "*" or "*/*"')
+        where = self._where
+        for argument in ("operations", "groups", "versions", "resources"):
+            check_list(where, argument, getattr(self, argument), subject="webhook")
+        check_known(where, "operations", self.operations, get_args(Operation))
+        check_places(where, self.groups, self.versions, self.resources)
 
     def _check_choices(self) -> None:
         choices = {
@@ -151,10 +145,10 @@ class Registration:
             "scope": ScopeType,
         }
         for argument, choice in choices.items():
-            value, known = getattr(self, argument), get_args(choice)
-            if value not in known:
-                self._fail(argument, value, f"write one of {', '.join(known)}")
-        self._check_listed("admission_review_versions", self.admission_review_versions, _REVIEW_VERSIONS)
+            check_choice(self._where, argument, getattr(self, argument), get_args(choice))
+        versions = self.admission_review_versions
+        check_list(self._where, "admission_review_versions", versions, subject="webhook")
+        check_known(self._where, "admission_review_versions", versions, _REVIEW_VERSIONS)
 
     def _check_numbers(self) -> None:
         timeout = seconds(self.timeout)
@@ -164,51 +158,16 @@ class Registration:
         if port is not None and not 1 <= port <= 65535:
             self._fail("service_port", port, "write a port from 1 to 65535")
 
-    def _check_selectors(self) -> None:
-        for argument in ("namespace_selector", "object_selector"):
-            selector: LabelSelector | None = getattr(self, argument)
-            if selector is None:
-                continue
-            try:
-                Selector.from_dict(plain(selector))
-            except ValueError as error:
-                raise ConfigError(f"{self._where}: {argument}: {error}") from error
-
     def _check_conditions(self) -> None:
-        if len(self.match_conditions) > _MAX_CONDITIONS:
-            raise ConfigError(
-                f"{self._where}: match_conditions: at most {_MAX_CONDITIONS} are possible, got "
-                f"{len(self.match_conditions)}; join some of them with &&"
-            )
-        for name, expression in self.match_conditions.items():
-            if faults := qualified_name(name):
-                self._fail("match_conditions", name, f"the name of a condition {faults[0]}")
-            if not expression.strip():
-                self._fail("match_conditions", name, "the expression is empty; write one in CEL")
-        if self.match_conditions and find_spec("kubewright_controlplane") is not None:
-            from kubewright.webhooks._conditions import check_conditions  # an operator's image does not contain it
+        check_conditions(self._where, self.match_conditions)
+        if self.match_conditions and has_control_plane():
+            from kubewright.webhooks._conditions import compile_conditions  # an operator's image does not contain it
 
-            check_conditions(self._where, self.match_conditions)
-
-    def _check_listed(self, argument: str, values: Sequence[str], known: Collection[str]) -> None:
-        _check_list(self._where, argument, values)
-        for each in values:
-            if each not in known:
-                self._fail(argument, each, f"write {', '.join(known)}{did_you_mean(each, known)}")
+            compile_conditions(self._where, self.match_conditions)
 
     @property
     def _where(self) -> str:
         return f"{'mutating' if self.mutating else 'validating'} webhook {self.name}"
 
-    def _fail(self, argument: str, value: object, advice: str) -> None:
-        raise ConfigError(f"{self._where}: {argument}={value!r}: {advice}")
-
-
-def _check_list(where: str, argument: str, values: Sequence[str]) -> None:
-    if isinstance(values, str):
-        raise ConfigError(f"{where}: {argument}={values!r}: write a list: [{values!r}]")
-    if not values:
-        raise ConfigError(f"{where}: {argument} is empty, so that the webhook would never be called; name at least one")
-    repeated = [each for index, each in enumerate(values) if each in values[:index]]
-    if repeated:
-        raise ConfigError(f"{where}: {argument} has {repeated[0]!r} twice; remove one")
+    def _fail(self, argument: str, value: object, advice: str) -> NoReturn:
+        fail(self._where, argument, value, advice)

@@ -7,9 +7,9 @@ Source: k8s.io/api/admission/v1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -80,6 +80,16 @@ class AdmissionResponse:
     """Written to the audit log, under the webhook's name."""
 
 
+class Review(Protocol):
+    """A decoded AdmissionReview or ConversionReview."""
+
+    api_version: str
+    kind: str
+
+
+R = TypeVar("R", bound=Review)
+
+
 class _Review(msgspec.Struct, rename="camel"):
     request: AdmissionRequest
     api_version: str = _VERSIONS[0]
@@ -108,18 +118,22 @@ _encode: Final = msgspec.json.Encoder().encode
 
 def read(body: bytes) -> tuple[str, AdmissionRequest]:
     """Return the apiVersion and the request of a review. Raises BadRequest, which says why it cannot be read."""
-    try:
-        review = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the body is not an AdmissionReview of {' or '.join(_VERSIONS)}: {error}") from error
-    except RecursionError:
-        raise BadRequest("the AdmissionReview is nested too deeply") from None
-    if review.kind != "AdmissionReview" or review.api_version not in _VERSIONS:
-        raise BadRequest(
-            f"the body is a {review.kind!r} of {review.api_version!r}, not an AdmissionReview of "
-            f"{' or '.join(_VERSIONS)}"
-        )
+    review = read_review(_decode, body, "AdmissionReview", _VERSIONS)
     return review.api_version, review.request
+
+
+def read_review(decode: Callable[[bytes], R], body: bytes, kind: str, versions: Sequence[str]) -> R:
+    """Return a review of that kind in one of the versions. Raises BadRequest, which says why it cannot be read."""
+    try:
+        review = decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(f"the body is not an object of kind {kind} of {' or '.join(versions)}: {error}") from error
+    except RecursionError:
+        raise BadRequest(f"the {kind} is nested too deeply") from None
+    if review.kind != kind or review.api_version not in versions:
+        expected = f"{kind} of {' or '.join(versions)}"
+        raise BadRequest(f"the body is of kind {review.kind!r} of {review.api_version!r}; expected: {expected}")
+    return review
 
 
 def write(version: str, uid: str, answer: AdmissionResponse) -> bytes:

@@ -15,7 +15,7 @@ from kubewright_cli.commands.generate.writing import write
 from kubewright_cli.manifests import kustomize, samples
 from kubewright_cli.manifests.crd_changes import BreakingChange, breaking_changes
 from kubewright_cli.manifests.generated import Change, changes
-from kubewright_cli.manifests.versions import lost_fields, require_conversions
+from kubewright_cli.manifests.versions import LostFields, lost_fields, require_conversions
 from kubewright_cli.project import Project
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -67,10 +67,12 @@ def generate(*, check: bool, verbose: bool, output: str, released: str) -> None:
     written, obsolete = samples.planned(project.kinds, folder), samples.obsolete(project.kinds, folder)
     shown = {*samples.present(folder), *written}.difference(obsolete)
     crds = custom_resource_definitions(project.kinds)
-    lost = lost_fields(crds) if project.program is None else require_conversions(project.program, crds)
+    lost: list[LostFields] = []
     if project.program is None:
+        lost = lost_fields(crds)
         files = kustomize.files_of_kinds(crds, shown)
     else:
+        require_conversions(project.program, crds)
         project.require_known_flags()
         files = kustomize.files(project.manifests(), shown)
     files |= {_sample(name): text for name, text in written.items()}

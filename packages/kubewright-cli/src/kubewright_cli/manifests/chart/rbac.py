@@ -5,29 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
 from kubewright.models import cluster_role, role
 from kubewright_cli.manifests import rbac
+from kubewright_cli.manifests.chart.documents import NAMES, document, when
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Manifests
-from kubewright_cli.manifests.names import Names
-
-NAMES: Final = Names(
-    pattern='{{ include "chart.resourceName" (dict "suffix" "%s" "context" $) }}',
-    namespace="{{ $.Release.Namespace }}",
-    account='{{ include "chart.serviceAccountName" $ }}',
-)
-
-_METADATA: Final = """\
-metadata:
-  name: {name}
-  labels:
-    {{{{- include "chart.labels" $ | nindent 4 }}}}
-  {{{{- with $.Values.commonAnnotations }}}}
-  annotations:
-    {{{{- toYaml . | nindent 4 }}}}
-  {{{{- end }}}}"""
 
 _WATCHED: Final = '{{- $namespaces := include "chart.watchNamespaces" $ | fromJsonArray }}'
 _ELECTS: Final = "$.Values.leaderElection.enabled"
@@ -43,7 +26,7 @@ def _templates(manifests: Manifests) -> Iterator[tuple[str, str]]:
     program = manifests.program
     manager = program.manager
     within, cluster = program.rules_by_scope()
-    whole = cluster_role(NAMES.of(rbac.MANAGER_ROLE), manager.rbac_rules())
+    whole = cluster_role(NAMES.of(rbac.MANAGER_ROLE), program.rules())
     each = role(NAMES.of(rbac.MANAGER_ROLE), "{{ . }}", within)
     others = [cluster_role(NAMES.of(rbac.MANAGER_ROLE), cluster)] if cluster else []
     yield "role", _by_scope(whole, each, others)
@@ -53,38 +36,21 @@ def _templates(manifests: Manifests) -> Iterator[tuple[str, str]]:
     )
     namespace = program.lease_namespace or NAMES.namespace
     election = role(NAMES.of(rbac.ELECTION_ROLE), namespace, manager.leader_election_rules())
-    yield "leader_election_role", _when(_ELECTS, election)
-    yield "leader_election_role_binding", _when(_ELECTS, rbac.binding(election, NAMES))
+    yield "leader_election_role", when(_ELECTS, document(election))
+    yield "leader_election_role_binding", when(_ELECTS, document(rbac.binding(election, NAMES)))
     auth = cluster_role(NAMES.of(rbac.METRICS_AUTH_ROLE), manager.metrics_auth_rules())
-    yield "metrics_auth_role", _when(_SECURE, auth)
-    yield "metrics_auth_role_binding", _when(_SECURE, rbac.binding(auth, NAMES))
+    yield "metrics_auth_role", when(_SECURE, document(auth))
+    yield "metrics_auth_role_binding", when(_SECURE, document(rbac.binding(auth, NAMES)))
     reader = cluster_role(NAMES.of(rbac.METRICS_READER), manager.metrics_reader_rules())
-    yield "metrics_reader_role", _when(_SECURE, reader)
+    yield "metrics_reader_role", when(_SECURE, document(reader))
     for name, helper in rbac.helpers(program.kinds, NAMES):
-        yield name.replace("-", "_"), _when("$.Values.rbac.helpers.enabled", helper)
+        yield name.replace("-", "_"), when("$.Values.rbac.helpers.enabled", document(helper))
 
 
 def _by_scope(whole: JSONObject, each: JSONObject, others: list[JSONObject]) -> str:
     """Return one document for the whole cluster; or one in each namespace, and those for cluster-scoped resources."""
-    rest = "".join(f"\n---\n{_document(other)}" for other in others)
+    rest = "".join(f"\n---\n{document(other)}" for other in others)
     return (
-        f"{_WATCHED}\n{{{{- if $namespaces }}}}\n{{{{- range $namespaces }}}}\n---\n{_document(each)}\n{{{{- end }}}}"
-        f"{rest}\n{{{{- else }}}}\n{_document(whole)}\n{{{{- end }}}}\n"
+        f"{_WATCHED}\n{{{{- if $namespaces }}}}\n{{{{- range $namespaces }}}}\n---\n{document(each)}\n{{{{- end }}}}"
+        f"{rest}\n{{{{- else }}}}\n{document(whole)}\n{{{{- end }}}}\n"
     )
-
-
-def _when(condition: str, document: JSONObject) -> str:
-    return f"{{{{- if {condition} }}}}\n{_document(document)}\n{{{{- end }}}}\n"
-
-
-def _document(document: JSONObject) -> str:
-    metadata = document["metadata"]
-    lines = [
-        f"apiVersion: {document['apiVersion']}",
-        f"kind: {document['kind']}",
-        _METADATA.format(name=metadata["name"]),
-    ]
-    if "namespace" in metadata:
-        lines.append(f"  namespace: '{metadata['namespace']}'")
-    rest = {key: value for key, value in document.items() if key not in ("apiVersion", "kind", "metadata")}
-    return "\n".join([*lines, yaml.dump(rest).rstrip("\n")])

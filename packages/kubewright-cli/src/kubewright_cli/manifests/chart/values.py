@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files as package_files
 from typing import Any
@@ -21,15 +22,23 @@ from kubewright_cli.manifests.workload import (
 )
 
 
-def schema_text() -> str:
-    """Return the content of values.schema.json."""
-    return (package_files("kubewright_cli.manifests.chart") / "values.schema.json").read_text()
+def schema_text(manifests: Manifests) -> str:
+    """Return the content of values.schema.json, without the values that mean nothing for the program."""
+    text, program = _schema_text(), manifests.program
+    for key, has_any in (("webhook", program.webhooks), ("policy", program.manager.policies)):
+        if not has_any:
+            text = re.sub(rf' {{4}}"{key}": \{{\n.*?\n {{4}}\}},\n', "", text, flags=re.DOTALL)
+    return text
 
 
 def schema() -> JSONObject:
-    """Return the JSON schema of the values, with descriptions."""
-    found: JSONObject = json.loads(schema_text())
+    """Return the JSON schema of all values, with descriptions."""
+    found: JSONObject = json.loads(_schema_text())
     return found
+
+
+def _schema_text() -> str:
+    return (package_files("kubewright_cli.manifests.chart") / "values.schema.json").read_text()
 
 
 def text(manifests: Manifests) -> str:
@@ -83,8 +92,20 @@ def defaults(manifests: Manifests) -> JSONObject:
             "port": METRICS_PORT,
             "certificateSecret": settings.metrics_certificate,
         },
+        **({"webhook": _webhook(manifests)} if manifests.program.webhooks else {}),
+        **({"policy": {"enabled": True}} if manifests.program.manager.policies else {}),
         "prometheus": {"enabled": settings.prometheus},
         "networkPolicy": {"enabled": settings.network_policy},
+    }
+
+
+def _webhook(manifests: Manifests) -> JSONObject:
+    settings = manifests.settings
+    return {
+        "enabled": True,
+        "port": manifests.program.webhook_port,
+        "certificate": settings.webhook_certificate,
+        "caBundle": settings.webhook_ca_bundle,
     }
 
 

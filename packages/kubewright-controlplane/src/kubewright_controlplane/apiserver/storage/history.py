@@ -2,13 +2,19 @@
 
 A cursor holds no events. Unread events wait in the history, once for all watches. A watch that falls behind the
 history gets Gone, so a slow watch costs no memory.
+
+Three limits bound a history: the age of its events (`HistoryExpiry`), their number, and the size of their objects. The
+age is what keeps a server that is written to all the time small. The others bound a burst of writes.
 """
 
 from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
+from collections import deque
+from typing import Protocol
 
+from kubewright._runtime.clock import Clock, Timer
 from kubewright.machinery.errors import Gone
 from kubewright_controlplane.apiserver.storage.events import Entry, Event
 
@@ -16,6 +22,8 @@ _SHARED = 256
 """The number of latest events that keep their frames, for watches that keep up."""
 _FEWEST = 128
 """The number of latest events that are kept regardless of their size."""
+_STEPS = 5
+"""The number of times that expired events are dropped within their lifetime."""
 _LARGEST = 16 << 20
 """The size in bytes above which older events are dropped, even if there are few."""
 
@@ -30,33 +38,37 @@ class History:
         self.dropped = 0
         """The number of dropped events, which is also the position of the first one in `events`."""
         self.events: list[Event] = []
-        self._length = length
-        self._size = 0
+        self.size = 0
         """The size in bytes of the objects in `events`."""
+        self._length = length
 
     def append(self, event: Event) -> None:
         """Add an event, and wake the cursors."""
         self.events.append(event)
-        self._size += len(event.entry.data)
+        self.size += len(event.entry.data)
         if len(self.events) > _SHARED:
             self.events[-_SHARED - 1].frames.clear()
         if len(self.events) > self._length + self._length // 4:
             self._drop(len(self.events) - self._length)
-        elif self._size > _LARGEST and len(self.events) > _FEWEST * 2:
+        elif self.size > _LARGEST and len(self.events) > _FEWEST * 2:
             self._drop(len(self.events) // 4)
-        key = event.entry.key
+        key, position = event.entry.key, self.dropped + len(self.events) - 1
         for cursor in self.cursors:
-            cursor.offer(key)
+            cursor.offer(key, position)
 
     def compact(self, revision: int) -> None:
-        """Drop events up to `revision`."""
-        self._drop(self.position_after(revision) - self.dropped)
+        """Drop events up to `revision`, and forget the state before it."""
+        self.drop_until(revision)
         self.floor = max(self.floor, revision)
+
+    def drop_until(self, revision: int) -> None:
+        """Drop events up to `revision`. A resource without such events can still be read at earlier revisions."""
+        self._drop(self.position_after(revision) - self.dropped)
 
     def _drop(self, count: int) -> None:
         if count:
             self.floor = max(self.floor, self.events[count - 1].revision)
-            self._size -= sum(len(event.entry.data) for event in self.events[:count])
+            self.size -= sum(len(event.entry.data) for event in self.events[:count])
             del self.events[:count]
             self.dropped += count
 
@@ -111,10 +123,14 @@ class Cursor:
         finally:
             self._waiter = None
 
-    def offer(self, key: str) -> None:
-        """Called by the history after a commit under `key`."""
-        if self._waiter is not None and key.startswith(self._prefix):
+    def offer(self, key: str, position: int) -> None:
+        """Called by the history after a commit under `key`, whose event has this position."""
+        if self._waiter is None:
+            return
+        if key.startswith(self._prefix):
             self.wake()
+        elif self._position == position:  # otherwise a quiet watch would fall behind the events of other namespaces
+            self._position += 1
 
     def wake(self) -> None:
         """End a pending `wait`."""
@@ -126,3 +142,40 @@ class Cursor:
         self.closed = True
         self._history.cursors.discard(self)
         self.wake()
+
+
+class Histories(Protocol):
+    """The histories of a store."""
+
+    @property
+    def revision(self) -> int: ...
+
+    def drop_events(self, revision: int) -> None:
+        """Drop the events up to `revision`, of all resources."""
+        ...
+
+
+class HistoryExpiry:
+    """Drops events older than `seconds`, as kube-apiserver makes etcd do (--etcd-compaction-interval)."""
+
+    def __init__(self, histories: Histories, seconds: float, clock: Clock) -> None:
+        self._histories = histories
+        self._seconds = seconds
+        self._clock = clock
+        self._marks: deque[tuple[float, int]] = deque()
+        """Times, and the last revision at each."""
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._drop_expired()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _drop_expired(self) -> None:
+        now = self._clock.monotonic()
+        while self._marks and self._marks[0][0] <= now - self._seconds:
+            self._histories.drop_events(self._marks.popleft()[1])
+        self._marks.append((now, self._histories.revision))
+        self._timer = self._clock.call_later(self._seconds / _STEPS, self._drop_expired)

@@ -165,8 +165,22 @@ class Store:
         """Return the oldest revision that `watch` and `scan` support."""
         return self._table(resource).history.floor
 
+    def history_sizes(self) -> dict[str, tuple[int, int]]:
+        """Return the number of events that are kept of each resource, and the size of their objects in bytes."""
+        return {name: (len(table.history.events), table.history.size) for name, table in self._tables.items()}
+
+    def size(self, resource: str) -> int:
+        """Return the size of the stored objects of a resource, in bytes."""
+        table = self._tables.get(resource)
+        return 0 if table is None else sum(len(entry.data) for entry in table.entries.values())
+
+    def drop_events(self, revision: int) -> None:
+        """Drop the events up to `revision`, of all resources. The state before them can no longer be read."""
+        for table in self._tables.values():
+            table.history.drop_until(revision)
+
     def compact(self, revision: int) -> None:
-        """Drop the history up to `revision`, of all resources."""
+        """Drop the history up to `revision`, of all resources, also of those that have no events."""
         self._compacted = max(self._compacted, revision)
         for table in self._tables.values():
             table.history.compact(revision)

@@ -2,10 +2,12 @@
 
 from datetime import timedelta
 
-from fleet_operator.api.v1.ship import Harbour, Ship
+from fleet_operator.api.v1.ship import Harbour, Ship, ShipSpec
+from fleet_operator.api.v1beta1 import ship as v1beta1
 from kubewright import Context, Manager, controller
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.apis.core.v1 import ConfigMap, Service
+from kubewright.apis.core.v1 import ConfigMap, Pod, Service
+from kubewright.webhooks import AdmissionContext, Conversion, Spoke, defaulter, validator
 
 
 @controller(Ship, owns=[Deployment, Service], cached=[Harbour])
@@ -18,4 +20,35 @@ async def reconcile_harbour(ctx: Context[Harbour]) -> None:
     """Nor here."""
 
 
-manager = Manager([reconcile_ship, reconcile_harbour], name="fleet-operator", graceful_timeout=timedelta(seconds=45))
+@defaulter(Ship)
+def set_defaults(ctx: AdmissionContext[Ship]) -> None:
+    """Nor here."""
+
+
+@validator(Ship, match_conditions={"manned": "object.spec.crew > 1"})
+def check_ship(ctx: AdmissionContext[Ship]) -> None:
+    """Nor here."""
+
+
+@validator(Pod, service_port=8443)
+def check_pod(ctx: AdmissionContext[Pod]) -> None:
+    """Nor here."""
+
+
+def to_v1(old: v1beta1.Ship) -> Ship:
+    """Nor here."""
+    return Ship(spec=ShipSpec(home=old.spec.home))
+
+
+def from_v1(new: Ship) -> v1beta1.Ship:
+    """Nor here."""
+    return v1beta1.Ship(spec=v1beta1.ShipSpec(home=new.spec.home))
+
+
+conversion = Conversion(Ship, Spoke(v1beta1.Ship, convert_to=to_v1, convert_from=from_v1))
+manager = Manager(
+    [reconcile_ship, reconcile_harbour],
+    name="fleet-operator",
+    graceful_timeout=timedelta(seconds=45),
+    webhooks=[set_defaults, check_ship, check_pod, conversion],
+)

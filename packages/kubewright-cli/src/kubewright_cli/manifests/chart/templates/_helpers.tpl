@@ -23,6 +23,20 @@
 {{- printf "%s-%s" (include "chart.fullname" .context | trunc $room | trimSuffix "-") .suffix }}
 {{- end }}
 
+{{- /* if webhooks */}}
+{{/* The prefix of the webhooks' objects, which the manager receives as a flag. */}}
+{{- define "chart.webhookPrefix" -}}
+{{- printf "%s-" (include "chart.fullname" $ | trunc 28 | trimSuffix "-") }}
+{{- end }}
+
+{{/* The annotation by which cert-manager writes its CA into an object. */}}
+{{- define "chart.injectedCA" -}}
+{{- if and $.Values.webhook.enabled (eq $.Values.webhook.certificate "cert-manager") -}}
+cert-manager.io/inject-ca-from: {{ printf "%s/%sserving-cert" $.Release.Namespace (include "chart.webhookPrefix" $) }}
+{{- end }}
+{{- end }}
+
+{{- /* end */}}
 {{/* The labels that select the manager's Pods. */}}
 {{- define "chart.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "chart.name" $ | quote }}
@@ -77,4 +91,19 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- if and $.Values.networkPolicy.enabled (not $.Values.metrics.enabled) }}
 {{- fail "networkPolicy.enabled needs metrics.enabled: it restricts access to the metrics" }}
 {{- end }}
+{{- /* if webhooks */}}
+{{- if and $.Values.webhook.caBundle (or (not $.Values.webhook.certificate) (eq $.Values.webhook.certificate "cert-manager")) }}
+{{- fail "webhook.caBundle is the CA of a certificate in a Secret: name the Secret in webhook.certificate" }}
+{{- end }}
+{{- /* end */}}
+{{- /* if conversions */}}
+{{- if not $.Values.webhook.enabled }}
+{{- fail "webhook.enabled is false: nothing would convert objects between the versions of CONVERTED" }}
+{{- end }}
+{{- /* end */}}
+{{- /* if no certificate */}}
+{{- if and $.Values.webhook.enabled (not $.Values.webhook.certificate) }}
+{{- fail "webhook.certificate is empty, and the manager makes no certificate: write cert-manager, or the name of a Secret" }}
+{{- end }}
+{{- /* end */}}
 {{- end }}

@@ -24,6 +24,7 @@ from kubewright.machinery.errors import (
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.admission.expressions import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.plugin import rejection
 from kubewright_controlplane.apiserver.admission.policies.evaluation import BUDGET, Compiled, Inputs, OutOfBudget
 from kubewright_controlplane.apiserver.admission.policies.patches import applied, patched
@@ -51,16 +52,29 @@ class MutatingAdmissionPolicies:
 
     name: Final = "MutatingAdmissionPolicy"
 
-    def __init__(self, resources: ResourceSet, authorizer: Authorizer) -> None:
+    def __init__(self, resources: ResourceSet, authorizer: Authorizer, time_limit: float = TIME_LIMIT) -> None:
+        """`time_limit` is for one policy and write, in seconds of processor time."""
         self._resources = resources
         self._authorizer = authorizer
-        self._policies = StoredPolicies(resources, "mutatingadmissionpolicies", MutatingPolicy)
+        self._policies = StoredPolicies(resources, "mutatingadmissionpolicies", MutatingPolicy, time_limit)
 
     def begin(self, attributes: Attributes) -> Stage | None:
         """Return the evaluation of the policies for a write; None if no policy can concern it."""
         if attributes.object is None or not self._policies.concern(attributes):
             return None
         return _Mutation(self, attributes)
+
+    def matches(self, attributes: Attributes) -> bool:
+        """Return whether a policy would change the object, or could not be evaluated."""
+        return any(self._matches(each, attributes) for each in self._policies.invocations(attributes))
+
+    def _matches(
+        self, each: Invocation[MutatingPolicy] | Misconfiguration[MutatingPolicy], attributes: Attributes
+    ) -> bool:
+        try:
+            return isinstance(each, Misconfiguration) or each.policy.meets_conditions(self._inputs(each, attributes))
+        except PolicyFault:
+            return True
 
     def admit(self, attributes: Attributes, invoked: set[object], *, again: bool) -> bool:
         """Let each policy change the object. Returns whether one did.

@@ -14,7 +14,6 @@ from typing import Final, Generic, TypeVar
 
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.admission.expressions import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.matching import Candidates, Criteria, is_policy
 from kubewright_controlplane.apiserver.admission.policies.params import collect_params, param_registry
 from kubewright_controlplane.apiserver.admission.policies.policy import Binding, Policy, PolicyFault
@@ -62,8 +61,11 @@ class _Bound(Generic[P]):
 class StoredPolicies(Generic[P]):
     """The policies of one kind that have bindings."""
 
-    def __init__(self, resources: ResourceSet, plural: str, compile: Callable[[JSONObject], P]) -> None:
-        """`plural` is that of the policies: `validatingadmissionpolicies`."""
+    def __init__(
+        self, resources: ResourceSet, plural: str, compile: Callable[[JSONObject], P], time_limit: float
+    ) -> None:
+        """`plural` is that of the policies: `validatingadmissionpolicies`. `time_limit` is for one policy and write."""
+        self._time_limit = time_limit
         self._resources = resources
         self._compile = compile
         self._policies: dict[str, P] = {}
@@ -114,7 +116,7 @@ class StoredPolicies(Generic[P]):
                 continue
             if matched is None:
                 continue
-            meter = Meter(TIME_LIMIT)
+            meter = Meter(self._time_limit)
             for bound in candidate.item.bindings.of(attributes):
                 binding = bound.item
                 try:

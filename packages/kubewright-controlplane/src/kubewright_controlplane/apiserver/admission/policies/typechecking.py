@@ -12,34 +12,30 @@ Follows k8s.io/apiserver pkg/admission/plugin/policy/validating/typechecking.go.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache
 from itertools import product
 from typing import Final
 
 from kubewright._runtime.clock import Clock, Timer
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject, is_object
-from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver.registry.model import Resource
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.admission.policies.kindtypes import declared_type
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.writes import finish
 from kubewright_controlplane.apiserver.storage.events import Event
 from kubewright_controlplane.schema.cel.composition import Composition
-from kubewright_controlplane.schema.cel.declare import declared
 from kubewright_controlplane.schema.cel.library.authorization import AUTHORIZER
 from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import DYN, Type
+from kubewright_controlplane.schema.cel.types import Type
 
 MANAGER: Final = "validatingadmissionpolicy-status"
 """The field manager of the status."""
 
 _POLICIES: Final = "validatingadmissionpolicies.admissionregistration.k8s.io"
 _MOST_KINDS: Final = 10
-_OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 class TypeChecking:
@@ -177,46 +173,3 @@ def _kinds(group: str, version: str, plural: str, resources: ResourceSet) -> lis
 
 def _sorted(kinds: set[GroupVersionKind]) -> list[GroupVersionKind]:
     return sorted(kinds, key=lambda each: (each.group, each.version, each.kind))
-
-
-def declared_type(kind: GroupVersionKind, resources: ResourceSet) -> Type:
-    """Return the type of the objects of a kind; `dyn` if its schema is not known."""
-    resource = resources.of_kind(kind)
-    if resource is None:
-        return DYN
-    found = _custom_type(resource) if resource.custom else _builtin_type(kind)
-    return found or DYN
-
-
-def _custom_type(resource: Resource) -> Type | None:
-    schema = resource.openapi_schema or {}
-    properties: JSONObject = schema.get("properties") or {}
-    text = {"type": "string"}
-    metadata = _resolved({"$ref": _OBJECT_META}, catalog.components(), frozenset())
-    own = {"apiVersion": text, "kind": text, "metadata": metadata}
-    return declared({**schema, "type": "object", "properties": {**properties, **own}}, name=resource.kind)
-
-
-@lru_cache(maxsize=32)
-def _builtin_type(kind: GroupVersionKind) -> Type | None:
-    schema = _resolved({"$ref": catalog.schema_ref(kind)}, catalog.components(), frozenset())
-    return declared(schema, name=kind.kind)
-
-
-def _resolved(schema: JSONObject, components: Mapping[str, JSONObject], around: frozenset[str]) -> JSONObject:
-    """Return a schema with the components it refers to. One that refers to itself becomes an empty object."""
-    reference = schema.get("$ref") or next((each["$ref"] for each in schema.get("allOf") or () if "$ref" in each), "")
-    if reference:
-        name = reference.rpartition("/")[2]
-        if name in around:
-            return {"type": "object"}
-        schema, around = components[name], around | {name}
-    out = dict(schema)
-    if schema.get("format") == "int-or-string":
-        out["x-kubernetes-int-or-string"] = True
-    if properties := schema.get("properties"):
-        out["properties"] = {key: _resolved(each, components, around) for key, each in properties.items()}
-    for below in ("additionalProperties", "items"):
-        if is_object(child := schema.get(below)):
-            out[below] = _resolved(child, components, around)
-    return out

@@ -5,17 +5,17 @@ Follows k8s.io/apiserver pkg/admission/plugin/policy/validating.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import APIError, Forbidden, Invalid, RequestTooLarge, StatusCause, StatusDetails
+from kubewright_controlplane.apiserver.admission.expressions import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.plugin import rejection
 from kubewright_controlplane.apiserver.admission.policies.evaluation import BUDGET, Inputs, OutOfBudget, Result
-from kubewright_controlplane.apiserver.admission.policies.policy import PolicyFault, ValidatingPolicy
+from kubewright_controlplane.apiserver.admission.policies.policy import Binding, PolicyFault, ValidatingPolicy
 from kubewright_controlplane.apiserver.admission.policies.stored import (
-    Invocation,
     Misconfiguration,
     StoredPolicies,
     write_namespace,
@@ -38,7 +38,7 @@ _ERRORS: Final[dict[str, type[APIError]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class Failure:
     """A validation that failed, or that has no value."""
 
     message: str
@@ -48,15 +48,36 @@ class _Failure:
     """Whether the failure rejects the write, whatever the actions of the binding."""
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a policy says about a write, as one of its bindings asks, with one parameter."""
+
+    policy: ValidatingPolicy
+    binding: Binding | None
+    """None if the policy cannot be evaluated, whatever the binding."""
+    meets_conditions: bool = True
+    failures: Sequence[Failure] = ()
+    """Errors are included only if the failure policy is Fail."""
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Audit annotations, by their whole key."""
+
+    @property
+    def title(self) -> str:
+        """The policy and the binding, as messages name them."""
+        binding = f" with binding '{self.binding.name}'" if self.binding is not None else ""
+        return f"'{self.policy.name}'{binding}"
+
+
 class ValidatingAdmissionPolicies:
     """Evaluates the stored ValidatingAdmissionPolicies."""
 
     name: Final = "ValidatingAdmissionPolicy"
 
-    def __init__(self, resources: ResourceSet, authorizer: Authorizer) -> None:
+    def __init__(self, resources: ResourceSet, authorizer: Authorizer, time_limit: float = TIME_LIMIT) -> None:
+        """`time_limit` is for one policy and write, in seconds of processor time."""
         self._resources = resources
         self._authorizer = authorizer
-        self._policies = StoredPolicies(resources, "validatingadmissionpolicies", ValidatingPolicy)
+        self._policies = StoredPolicies(resources, "validatingadmissionpolicies", ValidatingPolicy, time_limit)
 
     def begin(self, attributes: Attributes) -> Stage | None:
         """Return the evaluation of the policies for a write; None if no policy can concern it."""
@@ -64,28 +85,21 @@ class ValidatingAdmissionPolicies:
 
     def validate(self, attributes: Attributes) -> None:
         """Raise the error of the first policy that denies the write. All policies are evaluated."""
-        denials = list(self._denials(attributes))
-        if denials:
-            raise _denied(attributes, *denials[0])
+        if error := conclude(self.evaluations(attributes), attributes):
+            raise error
 
-    def _denials(self, attributes: Attributes) -> Iterator[tuple[str, _Failure]]:
-        """Evaluate all policies that concern a write. Yields the failures that reject it, with the policy and binding
-        as messages name them.
-        """
+    def evaluations(self, attributes: Attributes) -> Iterator[Evaluation]:
+        """Evaluate all policies that concern a write."""
         writes: dict[object, VersionedAttributes] = {}
         for each in self._policies.invocations(attributes):
             if isinstance(each, Misconfiguration):
-                if each.policy.fails:
-                    binding = f" with binding '{each.binding.name}'" if each.binding is not None else ""
-                    yield f"'{each.policy.name}'{binding}", _Failure(each.error)
+                failures = [Failure(each.error, denies=True)] if each.policy.fails else []
+                yield Evaluation(each.policy, each.binding, failures=failures)
                 continue
             write = writes.setdefault(each.resource.gvr, VersionedAttributes(attributes, each.resource))
             namespace = write_namespace(attributes, self._resources)
             inputs = Inputs(write, self._authorizer, namespace, each.param, each.policy.variables, each.meter)
-            title = f"'{each.policy.name}' with binding '{each.binding.name}'"
-            for failure in _failures(each.policy, inputs):
-                if _acts(each, failure, title, attributes):
-                    yield title, failure
+            yield _evaluation(each.policy, each.binding, inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,43 +111,60 @@ class _Validation(Stage):
         self.policies.validate(self.attributes)
 
 
-def _acts(invocation: Invocation[ValidatingPolicy], failure: _Failure, title: str, attributes: Attributes) -> bool:
+def conclude(evaluations: Iterable[Evaluation], attributes: Attributes) -> APIError | None:
+    """Warn and log as the bindings ask. Returns the error of the first policy that denies the write, if any."""
+    denials = [
+        (evaluation.title, failure)
+        for evaluation in evaluations
+        for failure in _recorded(evaluation)
+        if _acts(evaluation, failure, attributes)
+    ]
+    return _denied(attributes, *denials[0]) if denials else None
+
+
+def _recorded(evaluation: Evaluation) -> Sequence[Failure]:
+    """Log the audit annotations of an evaluation, and return its failures."""
+    for key, value in evaluation.annotations.items():
+        _log.info("Audit annotation recorded", key=key, value=value)
+    return evaluation.failures
+
+
+def _acts(evaluation: Evaluation, failure: Failure, attributes: Attributes) -> bool:
     """Warn and log a failure, if the binding asks for it. Returns whether the failure rejects the write."""
-    actions = invocation.binding.actions
-    if "Warn" in actions and not failure.denies:
+    if failure.denies or evaluation.binding is None:
+        return True
+    actions = evaluation.binding.actions
+    if "Warn" in actions:
+        title = evaluation.title
         attributes.warnings.append(f"Validation failed for ValidatingAdmissionPolicy {title}: {failure.message}")
-    if "Audit" in actions and not failure.denies:
+    if "Audit" in actions:
         _log.info(
             "Validation failed",
-            policy=invocation.policy.name,
-            binding=invocation.binding.name,
+            policy=evaluation.policy.name,
+            binding=evaluation.binding.name,
             expression=failure.index,
             message=failure.message,
         )
-    return failure.denies or "Deny" in actions
+    return "Deny" in actions
 
 
-def _failures(policy: ValidatingPolicy, inputs: Inputs) -> Iterable[_Failure]:
-    """Return the failures of a policy for one parameter; errors only if its failure policy is Fail."""
+def _evaluation(policy: ValidatingPolicy, binding: Binding, inputs: Inputs) -> Evaluation:
+    """Evaluate a policy for one binding and parameter."""
     try:
         if not policy.meets_conditions(inputs):
-            return []
+            return Evaluation(policy, binding, meets_conditions=False)
         results, budget = inputs.evaluate(policy.expressions, BUDGET)
-    except (OutOfBudget, PolicyFault) as error:
-        return [_Failure(str(error))] if policy.fails else []
-    failures = list(_validation_failures(policy, results, inputs, budget))
-    try:
+        failures = list(_validation_failures(policy, results, inputs, budget))
         annotations, _ = inputs.evaluate(policy.annotation_values, BUDGET, has_authorizer=False)
-    except OutOfBudget as error:
-        return [_Failure(str(error))] if policy.fails else []
-    errors = [_Failure(each.error, denies=True) for each in annotations if each.error and policy.fails]
-    _log_annotations(policy, annotations)
-    return failures + errors
+    except (OutOfBudget, PolicyFault) as error:
+        return Evaluation(policy, binding, failures=[Failure(str(error))] if policy.fails else [])
+    failures += [Failure(each.error, denies=True) for each in annotations if each.error and policy.fails]
+    return Evaluation(policy, binding, failures=failures, annotations=dict(_annotations(policy, annotations)))
 
 
 def _validation_failures(
     policy: ValidatingPolicy, results: list[Result], inputs: Inputs, budget: int
-) -> Iterator[_Failure]:
+) -> Iterator[Failure]:
     if all(each.value is True for each in results):
         return
     fault = ""
@@ -145,12 +176,12 @@ def _validation_failures(
     for index, result in enumerate(results):
         if why := result.error or fault:
             if policy.fails:
-                yield _Failure(why, index)
+                yield Failure(why, index)
         elif result.value is not True:
             spec = policy.validations[index]
             message = _shown(messages[index]) or (spec.get("message") or "").strip()
             message = message or f"failed expression: {spec['expression'].strip()}"
-            yield _Failure(message, index, spec.get("reason") or "Invalid")
+            yield Failure(message, index, spec.get("reason") or "Invalid")
 
 
 def _shown(result: Result) -> str:
@@ -159,15 +190,15 @@ def _shown(result: Result) -> str:
     return "" if len(text.encode()) > LONGEST_MESSAGE or "\n" in text else text
 
 
-def _log_annotations(policy: ValidatingPolicy, results: list[Result]) -> None:
+def _annotations(policy: ValidatingPolicy, results: list[Result]) -> Iterator[tuple[str, str]]:
+    """Yield the audit annotations that have a value."""
     for annotation, result in zip(policy.annotations, results, strict=True):
         text = result.value.strip() if isinstance(result.value, str) else ""
         if text:
-            text = text.encode()[:LONGEST_ANNOTATION].decode(errors="ignore")
-            _log.info("Audit annotation recorded", key=f"{policy.name}/{annotation['key']}", value=text)
+            yield f"{policy.name}/{annotation['key']}", text.encode()[:LONGEST_ANNOTATION].decode(errors="ignore")
 
 
-def _denied(attributes: Attributes, title: str, failure: _Failure) -> APIError:
+def _denied(attributes: Attributes, title: str, failure: Failure) -> APIError:
     why = f"ValidatingAdmissionPolicy {title} denied request: {failure.message}"
     status = rejection(attributes, why).status
     details = replace(status.details or StatusDetails(), causes=(StatusCause(message=why),))

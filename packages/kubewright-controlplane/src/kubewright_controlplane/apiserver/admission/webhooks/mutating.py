@@ -15,27 +15,14 @@ from kubewright_controlplane.apiserver.admission.matching import Candidate
 from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller
-from kubewright_controlplane.apiserver.admission.webhooks.configurations import Configurations, Webhook
+from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
 from kubewright_controlplane.apiserver.registry.conversions import settle
 from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.schema.structural.default import copied
 
 
-class MutatingWebhooks:
-    """The reviewer that calls the webhooks of the stored MutatingWebhookConfigurations."""
-
-    def __init__(self, configurations: Configurations, caller: WebhookCaller) -> None:
-        self._configurations = configurations
-        self._caller = caller
-
-    def begin(self, attributes: Attributes) -> Stage | None:
-        """Return the calls for a write; None if no rule of any webhook matches it."""
-        candidates = self._configurations.candidates.of(attributes)
-        return _Calls(attributes, candidates, self._caller) if candidates else None
-
-
-class _Calls(Stage):
+class MutatingCalls(Stage):
     """The calls of mutating webhooks for one write."""
 
     def __init__(self, attributes: Attributes, candidates: Sequence[Candidate[Webhook]], caller: WebhookCaller) -> None:

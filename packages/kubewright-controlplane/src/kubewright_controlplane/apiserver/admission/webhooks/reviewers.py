@@ -1,15 +1,18 @@
-"""The webhooks of a server."""
+"""The reviewers that call the webhooks of a server."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from kubewright_controlplane.apiserver.admission.review import Reviewer
+from kubewright_controlplane.apiserver.admission.matching import Candidate
+from kubewright_controlplane.apiserver.admission.review import Reviewer, Stage
 from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller
-from kubewright_controlplane.apiserver.admission.webhooks.configurations import Configurations
-from kubewright_controlplane.apiserver.admission.webhooks.mutating import MutatingWebhooks
-from kubewright_controlplane.apiserver.admission.webhooks.validating import ValidatingWebhooks
+from kubewright_controlplane.apiserver.admission.webhooks.configurations import Configurations, Webhook
+from kubewright_controlplane.apiserver.admission.webhooks.mutating import MutatingCalls
+from kubewright_controlplane.apiserver.admission.webhooks.validating import ValidatingCalls
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
+from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.webhooks.client import WebhookClients
 
@@ -17,11 +20,28 @@ _GROUP: Final = "admissionregistration.k8s.io"
 
 
 class Webhooks:
-    """The reviewers that call webhooks."""
+    """The reviewers that call the webhooks of the stored configurations."""
 
     def __init__(self, resources: ResourceSet, authorizer: Authorizer, clients: WebhookClients) -> None:
         caller = WebhookCaller(resources, authorizer, clients)
         mutating = Configurations(resources, f"mutatingwebhookconfigurations.{_GROUP}")
         validating = Configurations(resources, f"validatingwebhookconfigurations.{_GROUP}")
-        self.mutating: Reviewer = MutatingWebhooks(mutating, caller)
-        self.validating: Reviewer = ValidatingWebhooks(validating, caller)
+        self.mutating: Reviewer = _WebhookReviewer(mutating, caller, MutatingCalls)
+        self.validating: Reviewer = _WebhookReviewer(validating, caller, ValidatingCalls)
+
+
+class _WebhookReviewer:
+    def __init__(
+        self,
+        configurations: Configurations,
+        caller: WebhookCaller,
+        calls: Callable[[Attributes, Sequence[Candidate[Webhook]], WebhookCaller], Stage],
+    ) -> None:
+        self._configurations = configurations
+        self._caller = caller
+        self._calls = calls
+
+    def begin(self, attributes: Attributes) -> Stage | None:
+        """Return the calls for a write; None if no rule of any webhook matches it."""
+        candidates = self._configurations.candidates.of(attributes)
+        return self._calls(attributes, candidates, self._caller) if candidates else None

@@ -11,24 +11,11 @@ from collections.abc import Sequence
 from kubewright_controlplane.apiserver.admission.matching import Candidate
 from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.webhooks.calls import WebhookCaller
-from kubewright_controlplane.apiserver.admission.webhooks.configurations import Configurations, Webhook
+from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
 from kubewright_controlplane.apiserver.registry.model import Attributes
 
 
-class ValidatingWebhooks:
-    """The reviewer that calls the webhooks of the stored ValidatingWebhookConfigurations."""
-
-    def __init__(self, configurations: Configurations, caller: WebhookCaller) -> None:
-        self._configurations = configurations
-        self._caller = caller
-
-    def begin(self, attributes: Attributes) -> Stage | None:
-        """Return the calls for a write; None if no rule of any webhook matches it."""
-        candidates = self._configurations.candidates.of(attributes)
-        return _Calls(attributes, candidates, self._caller) if candidates else None
-
-
-class _Calls(Stage):
+class ValidatingCalls(Stage):
     """The calls of validating webhooks for one write."""
 
     def __init__(self, attributes: Attributes, candidates: Sequence[Candidate[Webhook]], caller: WebhookCaller) -> None:

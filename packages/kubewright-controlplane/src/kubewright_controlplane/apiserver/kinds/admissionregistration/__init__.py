@@ -1,34 +1,26 @@
 """Strategies of admissionregistration.k8s.io: webhook configurations, policies and their bindings.
 
-`apiserver.admission` acts on the stored objects.
+`apiserver.admission` acts on the stored objects. `policyfaults` checks policies without a server, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from kubewright_controlplane.apiserver.kinds.admissionregistration.bindings import (
-    MutatingBindingStrategy,
-    ValidatingBindingStrategy,
-)
-from kubewright_controlplane.apiserver.kinds.admissionregistration.policies import (
-    MutatingPolicyStrategy,
-    ValidatingPolicyStrategy,
-)
-from kubewright_controlplane.apiserver.kinds.admissionregistration.webhooks import (
-    MutatingConfigurationStrategy,
-    ValidatingConfigurationStrategy,
-)
-from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.registry.model import Strategy
+if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+    from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
+    from kubewright_controlplane.apiserver.kinds.admissionregistration import bindings, policies, webhooks
+
     return {
-        "mutatingadmissionpolicies": MutatingPolicyStrategy(server),
-        "mutatingadmissionpolicybindings": MutatingBindingStrategy(server),
-        "mutatingwebhookconfigurations": MutatingConfigurationStrategy(),
-        "validatingadmissionpolicies": ValidatingPolicyStrategy(server),
-        "validatingadmissionpolicybindings": ValidatingBindingStrategy(server),
-        "validatingwebhookconfigurations": ValidatingConfigurationStrategy(),
+        "mutatingadmissionpolicies": policies.MutatingPolicyStrategy(server),
+        "mutatingadmissionpolicybindings": bindings.MutatingBindingStrategy(server),
+        "mutatingwebhookconfigurations": webhooks.MutatingConfigurationStrategy(),
+        "validatingadmissionpolicies": policies.ValidatingPolicyStrategy(server),
+        "validatingadmissionpolicybindings": bindings.ValidatingBindingStrategy(server),
+        "validatingwebhookconfigurations": webhooks.ValidatingConfigurationStrategy(),
     }

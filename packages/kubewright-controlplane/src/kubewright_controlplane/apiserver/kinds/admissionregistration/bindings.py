@@ -6,24 +6,23 @@ mutatingadmissionpolicybinding.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubewright.machinery.fields import FieldError
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
-from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import default_match, match_faults
+from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import default_match
 from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters import ParameterAccess
-from kubewright_controlplane.apiserver.kinds.admissionregistration.policies import mutating_operation_faults
+from kubewright_controlplane.apiserver.kinds.admissionregistration.policyfaults import (
+    mutating_binding_faults,
+    validating_binding_faults,
+)
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 _GROUP: Final = "admissionregistration.k8s.io"
-_ACTIONS: Final = ("Audit", "Deny", "Warn")
-_NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
 
 
 class _BindingStrategy(Strategy):
@@ -82,12 +81,6 @@ class _BindingStrategy(Strategy):
             return f"{why} and {lacks} for all groups, versions and resources"
         return f"{lacks} on the object referenced by paramRef"
 
-    def validate(self, obj: JSONObject) -> list[FieldError]:
-        spec: JSONObject = obj.get("spec") or {}
-        faults = checks.required_name("spec.policyName", spec.get("policyName"), names.dns1123_subdomain)
-        faults += _reference_faults("spec.paramRef", spec.get("paramRef"))
-        return faults + match_faults("spec.matchResources", spec.get("matchResources"))
-
 
 class ValidatingBindingStrategy(_BindingStrategy):
     """ValidatingAdmissionPolicyBindings."""
@@ -95,8 +88,7 @@ class ValidatingBindingStrategy(_BindingStrategy):
     policies = "validatingadmissionpolicies"
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        actions = (obj.get("spec") or {}).get("validationActions") or ()
-        return super().validate(obj) + _action_faults("spec.validationActions", actions)
+        return validating_binding_faults(obj)
 
 
 class MutatingBindingStrategy(_BindingStrategy):
@@ -105,40 +97,7 @@ class MutatingBindingStrategy(_BindingStrategy):
     policies = "mutatingadmissionpolicies"
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        match = (obj.get("spec") or {}).get("matchResources")
-        return super().validate(obj) + mutating_operation_faults("spec.matchResources", match)
-
-
-def _action_faults(path: str, actions: Sequence[str]) -> list[FieldError]:
-    faults: list[FieldError] = []
-    for index, action in enumerate(actions):
-        if action not in _ACTIONS:
-            faults.append(not_supported(f"{path}[{index}]", action, _ACTIONS))
-        if action in actions[:index]:
-            faults.append(duplicate(f"{path}[{index}]", action))
-    if "Deny" in actions and "Warn" in actions:
-        why = "repeating the same validation failure information in the API response and headers serves no purpose"
-        faults.append(invalid(path, list(actions), f"must not contain both Deny and Warn ({why})"))
-    if not actions:
-        faults.append(required(path, "at least one validation action is required"))
-    return faults
-
-
-def _reference_faults(path: str, reference: JSONObject | None) -> list[FieldError]:
-    if reference is None:
-        return []
-    name, selector = reference.get("name") or "", reference.get("selector")
-    faults = checks.named(f"{path}.name", name, names.path_segment)
-    exclusive = "name and selector are mutually exclusive"
-    if name and selector is not None:
-        faults.append(forbidden(f"{path}.name", exclusive))
-    faults += checks.label_selector(f"{path}.selector", selector)
-    if name and selector is not None:
-        faults.append(forbidden(f"{path}.selector", exclusive))
-    if not name and selector is None:
-        faults.append(required(path, "one of name or selector must be specified"))
-    action = reference.get("parameterNotFoundAction")
-    return faults + checks.one_of(f"{path}.parameterNotFoundAction", action, _NOT_FOUND_ACTIONS)
+        return mutating_binding_faults(obj)
 
 
 def _split(kind: JSONObject) -> tuple[str, str]:

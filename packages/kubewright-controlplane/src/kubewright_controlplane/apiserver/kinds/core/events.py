@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from sys import intern
 from typing import Final
 
 from kubewright._runtime.clock import Clock, Timer
@@ -32,6 +33,7 @@ _SHOWN_EMPTY: Final = frozenset({"reportingComponent", "reportingInstance"})
 """Fields that `v1` shows even if empty, and `events.k8s.io/v1` does not."""
 _NEW_TO_OLD: Final = {new: old for old, new in _RENAMED.items()}
 _OBJECT_FIELDS: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_INVOLVED: Final = tuple((f"involvedObject.{field}", field) for field in _OBJECT_FIELDS)
 _NEWER_API: Final = "events.k8s.io/v1"
 _LIMITS: Final = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
 _OUTDATED: Final = ("firstTimestamp", "lastTimestamp", "count", "source")
@@ -41,8 +43,6 @@ _FIXED: Final = (
 )  # fmt: skip
 _EVENTS: Final = "events"
 
-LIFETIME_SECONDS: Final = 3600.0
-"""How long an Event is kept after its last write: the default of kube-apiserver's --event-ttl."""
 _EXPIRY_INTERVAL_SECONDS: Final = 60.0
 
 _SHOWN: Final = {"reportingComponent": "reportingController"}
@@ -91,14 +91,13 @@ class EventStrategy(UpsertStrategy):
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         involved, source = obj.get("involvedObject") or {}, obj.get("source") or {}
-        values = {f"involvedObject.{field}": involved.get(field) or "" for field in _OBJECT_FIELDS}
-        component = obj.get("reportingComponent") or source.get("component") or ""
-        return values | {
-            "reason": obj.get("reason") or "",
-            "reportingComponent": obj.get("reportingComponent") or "",
-            "source": source.get("component") or component,
-            "type": obj.get("type") or "",
-        }
+        values = {name: involved.get(field) for name, field in _INVOLVED}
+        values["reason"] = obj.get("reason")
+        values["reportingComponent"] = obj.get("reportingComponent")
+        values["source"] = source.get("component") or obj.get("reportingComponent")
+        values["type"] = obj.get("type")
+        # there are many Events: equal values share one string, and empty ones need none
+        return {name: intern(value) for name, value in values.items() if value}
 
 
 class EventsV1Strategy(UpsertStrategy):
@@ -173,10 +172,11 @@ def _series_faults(event: JSONObject) -> list[FieldError]:
 
 
 class EventExpiry:
-    """Removes Events an hour after their last write. A restart of the server starts their hour again."""
+    """Removes Events some seconds after their last write. A restart of the server starts their time again."""
 
-    def __init__(self, resources: ResourceSet, clock: Clock) -> None:
+    def __init__(self, resources: ResourceSet, seconds: float, clock: Clock) -> None:
         self._resources = resources
+        self._seconds = seconds
         self._clock = clock
         self._written: deque[tuple[float, str, int]] = deque()
         """Time, key and revision of each write. An entry with a later revision was written again since."""
@@ -196,7 +196,7 @@ class EventExpiry:
 
     def _remove_expired(self) -> None:
         registry = self._resources.registry(_EVENTS)
-        oldest = self._clock.monotonic() - LIFETIME_SECONDS
+        oldest = self._clock.monotonic() - self._seconds
         while self._written and self._written[0][0] <= oldest:
             _, key, revision = self._written.popleft()
             entry = self._resources.store.get(_EVENTS, key)

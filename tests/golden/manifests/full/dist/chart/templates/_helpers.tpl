@@ -23,6 +23,18 @@
 {{- printf "%s-%s" (include "fleet-operator.fullname" .context | trunc $room | trimSuffix "-") .suffix }}
 {{- end }}
 
+{{/* The prefix of the webhooks' objects, which the manager receives as a flag. */}}
+{{- define "fleet-operator.webhookPrefix" -}}
+{{- printf "%s-" (include "fleet-operator.fullname" $ | trunc 28 | trimSuffix "-") }}
+{{- end }}
+
+{{/* The annotation by which cert-manager writes its CA into an object. */}}
+{{- define "fleet-operator.injectedCA" -}}
+{{- if and $.Values.webhook.enabled (eq $.Values.webhook.certificate "cert-manager") -}}
+cert-manager.io/inject-ca-from: {{ printf "%s/%sserving-cert" $.Release.Namespace (include "fleet-operator.webhookPrefix" $) }}
+{{- end }}
+{{- end }}
+
 {{/* The labels that select the manager's Pods. */}}
 {{- define "fleet-operator.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "fleet-operator.name" $ | quote }}
@@ -76,5 +88,14 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- end }}
 {{- if and $.Values.networkPolicy.enabled (not $.Values.metrics.enabled) }}
 {{- fail "networkPolicy.enabled needs metrics.enabled: it restricts access to the metrics" }}
+{{- end }}
+{{- if and $.Values.webhook.caBundle (or (not $.Values.webhook.certificate) (eq $.Values.webhook.certificate "cert-manager")) }}
+{{- fail "webhook.caBundle is the CA of a certificate in a Secret: name the Secret in webhook.certificate" }}
+{{- end }}
+{{- if not $.Values.webhook.enabled }}
+{{- fail "webhook.enabled is false: nothing would convert objects between the versions of ships.fleet.example.com" }}
+{{- end }}
+{{- if and $.Values.webhook.enabled (not $.Values.webhook.certificate) }}
+{{- fail "webhook.certificate is empty, and the manager makes no certificate: write cert-manager, or the name of a Secret" }}
 {{- end }}
 {{- end }}

@@ -1,0 +1,1 @@
+"""The webhooks: conversion, defaults and checks."""

@@ -1,0 +1,29 @@
+"""The operator on a control plane: the embedded one, or the one that `pytest --kubewright-target` names."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from kubewright import Manager
+from kubewright.testing import Cluster
+from kubewright.webhooks import LocalWebhooks
+
+from webfarm_operator import api
+from webfarm_operator.api.v1.webserver import WebServer
+from webfarm_operator.main import manager
+
+
+@pytest_asyncio.fixture
+async def operator(cluster: Cluster, namespace: str) -> AsyncIterator[Manager]:
+    """The running operator, with only the permissions that its controllers declare.
+
+    The API server calls its webhooks in this process.
+    """
+    await cluster.install(api)
+    registration = LocalWebhooks(config=cluster.config)
+    async with (
+        cluster.service_account(manager.rbac_rules(), namespace=namespace) as account,
+        manager.replace(config=account, webhook_certificate=None, webhook_registration=registration) as operator,
+    ):
+        await operator.wait_ready()
+        yield operator
+        await cluster.client.delete_all_of(WebServer, namespace=namespace)

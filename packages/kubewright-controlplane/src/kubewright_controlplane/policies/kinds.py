@@ -1,0 +1,69 @@
+"""The kinds that a policy matches, and their types: built-in kinds, and those of CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Final
+
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.admission.policies.kindtypes import builtin_type, custom_type
+from kubewright_controlplane.schema.cel.types import DYN, Type
+
+_SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+
+
+class Kinds:
+    """The built-in kinds, and those that `definitions` define."""
+
+    def __init__(self, definitions: Iterable[JSONObject]) -> None:
+        self._custom: dict[GroupVersionKind, JSONObject] = {}
+        self._plurals: dict[tuple[str, str, str], GroupVersionKind] = {}
+        self._types: dict[GroupVersionKind, Type] = {}
+        for definition in definitions:
+            spec = definition["spec"]
+            for version in spec["versions"]:
+                kind = GroupVersionKind(spec["group"], version["name"], spec["names"]["kind"])
+                schema: JSONObject = version.get("schema") or {}
+                self._custom[kind] = schema.get("openAPIV3Schema") or {}
+                self._plurals[spec["group"], version["name"], spec["names"]["plural"]] = kind
+
+    def type_of(self, kind: GroupVersionKind) -> Type:
+        """Return the type of the objects of a kind; `dyn` if the kind is not known."""
+        found = self._types.get(kind)
+        if found is None:
+            found = self._types[kind] = self._type_of(kind)
+        return found
+
+    def _type_of(self, kind: GroupVersionKind) -> Type:
+        schema = self._custom.get(kind)
+        if schema is not None:
+            return custom_type(schema, kind.kind) if "properties" in schema else DYN
+        try:
+            return builtin_type(kind)
+        except KeyError:
+            return DYN
+
+    def matched(self, spec: JSONObject) -> list[GroupVersionKind]:
+        """Return the kinds of the objects that the rules of a policy name without wildcards, sorted."""
+        match: JSONObject = spec.get("matchConstraints") or {}
+        rules: list[JSONObject] = match.get("resourceRules") or []
+        return sorted({kind for rule in rules for kind in self._of_rule(rule)}, key=str)
+
+    def _of_rule(self, rule: JSONObject) -> Iterator[GroupVersionKind]:
+        groups: list[str] = rule.get("apiGroups") or []
+        versions: list[str] = rule.get("apiVersions") or []
+        resources: list[str] = rule.get("resources") or []
+        for group, version, resource in product(groups, versions, resources):
+            plural, _, subresource = resource.partition("/")
+            custom = self._plurals.get((group, version, plural))
+            if custom is not None:
+                yield _SCALE if subresource == "scale" else custom
+                continue
+            for facts in catalog.resources(GroupVersion(group, version)):
+                if facts.resource.resource == plural:
+                    kinds = {"": facts.kind, **{each.name: each.kind for each in facts.subresources}}
+                    if subresource in kinds:
+                        yield kinds[subresource]

@@ -1,0 +1,53 @@
+"""Objects that one run of a manager registers with an API server, and removes: configurations and policies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+from kubewright._runtime.log import StructuredLogger
+from kubewright.client._client import Client
+from kubewright.client._config import Config
+from kubewright.machinery.errors import Conflict, KubewrightError, NotFound
+from kubewright.models import Object
+
+RUN: Final = "kubewright.dev/local-run"
+"""The annotation with the identity of the run that registered an object."""
+PROBE_LABEL: Final = "kubewright.dev/probe"
+"""The label of the ConfigMap by which a run finds out whether its objects are in use."""
+REGISTERED_WITHIN: Final = 10.0
+"""Seconds for an API server to notice what is registered."""
+PROBED_EACH: Final = 0.05
+_REMOVED_WITHIN: Final = 5.0
+
+
+@asynccontextmanager
+async def registrar(client: Client, config: Config | None) -> AsyncGenerator[Client]:
+    """Yield a client with the credentials of `config`; without them, `client`."""
+    if config is None:
+        yield client
+        return
+    own = Client(config, field_manager=client.field_manager, clock=client.clock)
+    try:
+        yield own
+    finally:
+        await own.close()
+
+
+async def delete_own(client: Client, kind: type[Object], name: str, run: str) -> None:
+    """Delete an object, unless another run has replaced it."""
+    found = await client.get_or_none(kind, name)
+    if found is not None and found.metadata.annotations.get(RUN) == run:
+        with suppress(NotFound, Conflict):
+            await client.delete(found, resource_version=found.metadata.resource_version)
+
+
+async def removing(steps: Sequence[Coroutine[Any, Any, None]], log: StructuredLogger, message: str) -> None:
+    """Take the steps, within a few seconds. If one fails, logs `message`: the next run replaces what remains."""
+    try:
+        async with asyncio.timeout(_REMOVED_WITHIN):
+            await asyncio.gather(*steps)
+    except (KubewrightError, TimeoutError) as error:
+        log.warning(message, error=str(error) or repr(error))
