@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from kubewright_controlplane.apiserver.endpoints.pipeline import BODY_LIMIT
+from kubewright_controlplane.apiserver.server import BODY_LIMIT
 from unit.apiserver.harness import API, CONFIG_MAPS, TABLE
 
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"

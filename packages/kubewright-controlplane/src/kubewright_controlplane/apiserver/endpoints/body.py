@@ -1,23 +1,30 @@
-"""Request bodies: decoding JSON, YAML and protobuf, and the faults that strict decoding reports.
+"""Request bodies: documents in JSON, YAML and protobuf, patches, and the faults that strict decoding reports.
 
-Follows apiserver's runtime/serializer/json and strict decoding (KEP-2885).
+Follows apiserver's runtime/serializer/json, strict decoding (KEP-2885) and pkg/endpoints/handlers/patch.go.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Never
+from typing import Any, Never, cast
 
 import msgspec
 
-from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, UnsupportedMediaType
+from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, StatusDetails, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_array
+from kubewright.machinery.patch import json_patch, merge_patch
 from kubewright_controlplane.apiserver import protobuf
-from kubewright_controlplane.apiserver.endpoints.negotiation import ENCODINGS, JSON, PROTOBUF, YAML
-from kubewright_controlplane.apiserver.registry.conform import Nonconforming
-from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
+from kubewright_controlplane.apiserver.endpoints.answers import ENCODINGS, JSON, PROTOBUF, YAML
+from kubewright_controlplane.apiserver.registry.model import Resource
+from kubewright_controlplane.apiserver.registry.objects import Nonconforming, decode_json, encode_json
+from kubewright_controlplane.schema.ownership.strategic import strategic_merge_patch
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 
 _UNKNOWN_FORMAT = (
     f"the body of the request was in an unknown format - accepted media types include: {', '.join(ENCODINGS)}"
@@ -160,3 +167,48 @@ def _find_duplicates(body: bytes) -> list[str]:
 
     visit(json.loads(body, object_pairs_hook=_Pairs), "")
     return list(dict.fromkeys(found))
+
+
+# Patches
+
+
+def check_patch_type(resource: Resource, content_type: str) -> None:
+    """Raise UnsupportedMediaType for a content type that is not a patch, or not supported by this resource."""
+    if content_type in (JSON_PATCH, MERGE_PATCH, APPLY_PATCH) or (
+        content_type == STRATEGIC_PATCH and not resource.custom
+    ):
+        return
+    if not resource.custom:
+        raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
+    raise UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: "
+        f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}"
+    )
+
+
+def unfit_patch(error: Nonconforming, patched: JSONObject) -> Invalid:
+    """Return the error for a patch whose result cannot be read as its kind. For a PUT or POST, it is a BadRequest."""
+    return Invalid.of("", "", "", [invalid("patch", encode_json(patched).decode(), error.why)])
+
+
+def decode_patch(body: bytes, content_type: str) -> Any:
+    """Decode a JSON, merge or strategic merge patch. Raises BadRequest if it is malformed."""
+    try:
+        patch: Any = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise BadRequest(f"error decoding patch: {error}") from error
+    if content_type != JSON_PATCH and not isinstance(patch, dict):
+        kind = "array" if isinstance(patch, list) else type(cast("object", patch)).__name__
+        raise BadRequest(
+            f"error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+        )
+    return patch
+
+
+def apply_patch(resource: Resource, content_type: str, obj: JSONObject, patch: Any) -> JSONObject:
+    """Return the document that a decoded patch makes of `obj`. It shares unchanged parts with `obj` and the patch."""
+    if content_type == JSON_PATCH:
+        return json_patch(obj, patch)
+    if content_type == MERGE_PATCH:
+        return merge_patch(obj, patch)
+    return strategic_merge_patch(obj, patch, resource.schema)
