@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 
 from kubewright import Manager
+from kubewright.apis.core.v1 import ConfigMap
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
+from kubewright.policies import ValidatingPolicy, Validation
 from kubewright.webhooks import AdmissionResponse, ManagedCertificate, RawAdmissionContext, admission_handler
 from kubewright_cli.manifests import Settings, render
 from kubewright_cli.manifests.chart import values
@@ -21,7 +23,9 @@ def check(ctx: RawAdmissionContext) -> AdmissionResponse:
 
 
 SETTINGS = Settings(name="fleet", manager="fleet")
-MANIFESTS = render(Manager(name="fleet", webhooks=[check], webhook_certificate=ManagedCertificate()), [], SETTINGS)
+POLICY = ValidatingPolicy("named", ConfigMap, validations=[Validation("object.metadata.name != ''")])
+PROGRAM = Manager(name="fleet", webhooks=[check], webhook_certificate=ManagedCertificate(), policies=[POLICY])
+MANIFESTS = render(PROGRAM, [], SETTINGS)
 
 
 def described(schema: JSONObject, where: str = "") -> Iterator[tuple[str, str]]:
@@ -55,10 +59,10 @@ def test_values_yaml_has_defaults_and_descriptions() -> None:
     ]
 
 
-def test_a_program_without_webhooks_has_no_values_for_them() -> None:
+def test_a_program_without_webhooks_and_policies_has_no_values_for_them() -> None:
     without = render(Manager(), [], SETTINGS)
     known = json.loads(values.schema_text(without))["properties"]
-    assert known.keys() | {"webhook"} == values.schema()["properties"].keys()
+    assert known.keys() | {"webhook", "policy"} == values.schema()["properties"].keys()
     assert values.defaults(without).keys() == known.keys() - {"global"}
 
 

@@ -240,6 +240,28 @@ def test_other_annotations_stay() -> None:
     assert made.convert(there, V1).metadata.annotations == {"team": "a"}
 
 
+class Since(Model):
+    since: str = ""
+    reason: str = ""
+
+
+class Light(CustomResource, group=GROUP, version="v1"):
+    spec: Since
+
+
+class OldLight(CustomResource, group=GROUP, version="v1alpha1", kind="Light", storage=False):
+    spec: Model
+
+
+def test_a_field_that_a_function_takes_from_the_metadata_keeps_its_value() -> None:
+    def to_v1(old: OldLight) -> Light:
+        return Light(spec=Since(since=old.metadata.name, reason=old.metadata.labels.get("reason", "")))
+
+    both = Conversion(Light, Spoke(OldLight, convert_to=to_v1, convert_from=lambda _: OldLight(spec=Model())))
+    light = Light(metadata=ObjectMeta(name="a", labels={"reason": "x"}), spec=Since(since="noon", reason="y"))
+    assert both.convert(both.convert(light, OldLight), Light).spec == light.spec
+
+
 def test_without_lossless_nothing_is_stored() -> None:
     made = conversion(lossless=False)
     old = made.convert(hub(), V1Beta1)

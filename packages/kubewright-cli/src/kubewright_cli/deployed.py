@@ -20,7 +20,7 @@ from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
-from kubewright_cli.deployment.crds import Custom, customs
+from kubewright_cli.deployment.crds import Custom, customs, unconvertible
 from kubewright_cli.deployment.objects import FIELD_MANAGER
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.options import config_of, kubeconfig_options
@@ -115,10 +115,13 @@ async def confirmed(client: Client, crds: Iterable[JSONObject], *, yes: bool, or
     Raises ConfigError if objects would be deleted, `yes` is not set and there is no terminal to ask at. `or_else` ends
     its message: what to do instead of `yes`.
     """
-    lost = await customs(client, crds)
-    if not lost:
+    crds = list(crds)
+    broken = await unconvertible(client, crds)
+    lost = await customs(client, [crd for crd in crds if crd["metadata"]["name"] not in broken])
+    uncounted = [f"all objects of {crd} (which cannot be counted: {reason})" for crd, reason in broken.items()]
+    if not lost and not uncounted:
         return True
-    counted = _counted(lost)
+    counted = ", ".join(([_counted(lost)] if lost else []) + uncounted)
     if yes:
         console.warn(f"{counted} will be deleted with the CRDs")
         return True

@@ -1,8 +1,8 @@
 """The project that a command works on: its settings, its program, and the kinds of its API.
 
 The kinds are all versions that the package `api` next to the program's module declares (`webserver_operator.api`), with
-or without a controller. Without that package, they are the kinds that the controllers reconcile. In a project without a
-Manager, the settings name the package.
+or without a controller. Without that package, they are the kinds that the controllers reconcile and the webhooks
+convert. In a project without a Manager, the settings name the package.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 from kubewright.manager._program import check_flags
 from kubewright.models import CustomResource, kinds_of
+from kubewright.webhooks import Conversion
 from kubewright_cli.manifests import Manifests, Settings, render
 from kubewright_cli.manifests.program import Program
 from kubewright_cli.manifests.settings import NO_MANAGER
@@ -123,7 +124,8 @@ def _kinds(root: Path, reference: str, manager: Manager) -> list[type[CustomReso
     if parent and importlib.util.find_spec(f"{parent}.api") is not None:
         return _kinds_in(root, f"{parent}.api")
     kinds = {each.kind for each in manager.controllers if issubclass(each.kind, CustomResource)}
-    return sorted(kinds, key=lambda kind: kind.__api__.kind)
+    kinds |= {kind for each in manager.webhooks if isinstance(each, Conversion) for kind in each.kinds}
+    return sorted(kinds, key=lambda kind: (kind.__api__.kind, kind.__api__.version))
 
 
 def _kinds_in(root: Path, name: str) -> list[type[CustomResource]]:

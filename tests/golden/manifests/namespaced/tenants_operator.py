@@ -3,6 +3,7 @@
 from kubewright import Context, CustomResource, Manager, controller
 from kubewright.apis.core.v1 import ConfigMap, Node
 from kubewright.models import PolicyRule
+from kubewright.policies import ApplyConfiguration, Binding, MutatingPolicy, ParamRef, ValidatingPolicy, Validation
 from kubewright.webhooks import AdmissionContext, ManagedCertificate, validator
 
 
@@ -23,4 +24,23 @@ def check(ctx: AdmissionContext[Tenant]) -> None:
     """Nor here."""
 
 
-manager = Manager([reconcile], name="tenants", webhooks=[check], webhook_certificate=ManagedCertificate())
+names = ValidatingPolicy(
+    "tenant-names",
+    Tenant,
+    params=ConfigMap,
+    validations=[Validation("!(object.metadata.name in params.data)", message="the name is reserved")],
+    bindings=[Binding(params=ParamRef(name="reserved-names", namespace="tenants-system"))],
+)
+labels = MutatingPolicy(
+    "tenant-labels",
+    Tenant,
+    mutations=[ApplyConfiguration("Object{metadata: Object.metadata{labels: {'tenant': object.metadata.name}}}")],
+)
+
+manager = Manager(
+    [reconcile],
+    name="tenants",
+    webhooks=[check],
+    webhook_certificate=ManagedCertificate(),
+    policies=[names, labels],
+)

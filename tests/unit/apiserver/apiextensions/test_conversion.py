@@ -6,6 +6,7 @@ A Host has `spec.address` ("example.com:80") in v1, and `spec.host` and `spec.po
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -223,6 +224,32 @@ async def test_a_failed_conversion_ends_a_watch_with_its_error(api: API, hook: H
     assert status["message"] == "conversion webhook for example.com/v2, Kind=Host failed: no such host"
     with pytest.raises(StopAsyncIteration):
         await watch.next()
+
+
+async def test_a_conversion_that_fails_after_its_client_has_left_is_not_logged(
+    api: API, hook: Hook, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in "ab":
+        await api.ok("POST", V2, host(name, host="a", port=1))
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    hook.status = 500
+    handle = hook.handle
+
+    async def slow(request: Request) -> Response:
+        asked.set()
+        await go_on.wait()
+        return await handle(request)
+
+    api.server.options.webhooks["hooks.test"] = slow  # type: ignore[index]
+    reading = asyncio.ensure_future(api.ok("GET", f"{V1}/a"))
+    await asked.wait()
+    reading.cancel()
+    await asyncio.wait([reading])
+    go_on.set()
+    for _ in range(2):
+        await api.rejected(500, "GET", f"{V1}/b")
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 async def test_status_is_written_in_either_version(api: API) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from kubewright.client._client import Client
-from kubewright.machinery.errors import Forbidden
+from kubewright.machinery.errors import Forbidden, InternalError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
 from kubewright_cli.deployed import Done, Target, namespace_option, timeout_option, unfinished
@@ -98,7 +98,7 @@ async def _warn(client: Client, target: Target) -> None:
     try:
         async for each in undecodable_objects(client, target.manifests):
             console.warn(str(each))
-    except Forbidden as error:
+    except (Forbidden, InternalError) as error:
         console.warn(f"existing objects were not checked against the types: {error}")
 
 
@@ -118,7 +118,11 @@ async def _replace_terminating(client: Client, target: Target, doomed: list[Term
     with unfinished(_WHILE_FINALIZING) as done, console.progress("Waiting for the deletion of CRDs"):
         done.changes += 1  # the manager is applied
         await replace_pods(client, target.manifests, failing=True, timeout=timeout)
-        async for change in crds.replace_terminating(client, target.manifests.crds, doomed, timeout=timeout):
+        definitions = [each for each in target.manifests.objects() if each["kind"] == "CustomResourceDefinition"]
+        changes = crds.replace_terminating(
+            client, definitions, doomed, namespace=target.manifests.settings.namespace, timeout=timeout
+        )
+        async for change in changes:
             console.say(str(change))
 
 

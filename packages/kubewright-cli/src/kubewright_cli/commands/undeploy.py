@@ -69,7 +69,7 @@ async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int)
                 done.changes += change.outcome == "deleted"
                 if change.outcome == "deleting":
                     step(str(change))
-                elif change.outcome == "deleted":
+                elif change.outcome != "not found":
                     console.say(str(change))
         if not done.changes:
             settings = manifests.settings

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Final
 
+from kubewright.apis.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Namespace, Service, ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
@@ -15,16 +16,20 @@ from kubewright.apis.networking.v1 import NetworkPolicy
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.machinery.errors import NotFound
+from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
-from kubewright_cli.deployment import crds
+from kubewright_cli.deployment import conversions, crds, migration
 from kubewright_cli.deployment.objects import Change, Objects, called, delete, delete_all, key_of
 from kubewright_cli.manifests import Settings
+from kubewright_cli.manifests.webhooks import CERTIFICATE, ISSUER
 
 _MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
+_CONFIGURATIONS: Final = (MutatingWebhookConfiguration.__api__, ValidatingWebhookConfiguration.__api__)
+"""Deleted first: while the API server calls webhooks that do not run, it rejects writes."""
 _PRUNED: Final = (
+    *_CONFIGURATIONS,
     Deployment.__api__,
     Service.__api__,
     NetworkPolicy.__api__,
@@ -34,6 +39,8 @@ _PRUNED: Final = (
     ClusterRole.__api__,
     Role.__api__,
     ServiceAccount.__api__,
+    CERTIFICATE,
+    ISSUER,
 )
 """The kinds that are pruned. CRDs are not: their objects would be lost."""
 
@@ -67,7 +74,7 @@ async def deploy(
         elif document["kind"] != "CustomResourceDefinition":
             yield await objects.apply(document)
         elif definitions and document is definitions[0]:
-            async for change in crds.install(client, definitions):
+            async for change in crds.install(client, definitions, namespace=settings.namespace):
                 yield change
     async for each in _surplus(client, settings, {key_of(each) for each in documents}):
         yield await delete(client, each)
@@ -78,15 +85,31 @@ async def undeploy(
 ) -> AsyncGenerator[Change]:
     """Delete what `deploy` applied, in reverse order.
 
-    Deletes the objects of the operator's kinds first, while the manager runs and can finalize them. With `keep_crds`
-    the objects and the CRDs remain. A Namespace without the deployment's labels remains. Ends when everything is gone.
+    Deletes the configurations of webhooks first, so that no write is rejected, and then the objects of the operator's
+    kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the CRDs remain:
+    the objects are stored in the storage version, because nothing converts them afterwards. A Namespace without the
+    deployment's labels remains. Ends when everything is gone.
+
     Raises DeadlineExceeded; the manager is not deleted then if objects remain.
     """
     documents, objects = list(documents), Objects(client)
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
-    if not keep_crds:
-        async for change in crds.delete_customs(client, definitions, timeout=timeout):
-            yield change
+    configurations = [each async for each in _surplus(client, settings, set(), among=_CONFIGURATIONS)]
+    async for change in delete_all(client, configurations, timeout=timeout):
+        yield change
+    broken = await crds.unconvertible(client, definitions)
+    stopped = [each for each in definitions if each["metadata"]["name"] in broken]
+    async for change in conversions.stop(client, stopped, settings.namespace):
+        yield change
+    remaining = (
+        _store_in_one_version(client, definitions)
+        if keep_crds
+        else crds.delete_customs(client, definitions, timeout=timeout)
+    )
+    async for change in remaining:
+        yield change
+    async for change in conversions.stop(client, definitions, settings.namespace):
+        yield change
     ours = await _is_ours(client, settings, default=False)
     own = [each for each in reversed(documents) if each["kind"] not in ("CustomResourceDefinition", "Namespace")]
     async for change in objects.delete_all(own, timeout=timeout):
@@ -102,11 +125,30 @@ async def undeploy(
         yield change
 
 
+async def _store_in_one_version(client: Client, definitions: Iterable[JSONObject]) -> AsyncGenerator[Change]:
+    """Migrate the objects that an operator converts. Raises ConfigError if the API server refuses writes."""
+    for crd in definitions:
+        installed = await crds.installed_crd(client, crd)
+        if installed is None or conversions.conversion_of(installed).get("strategy") != "Webhook":
+            continue
+        try:
+            planned = await migration.plan(client, crd)
+        except ConfigError:  # the CRD in the cluster is another one, so its objects stay as they are
+            continue
+        if planned.old_versions:
+            await migration.migrate(client, planned, lambda _: None)
+            yield Change(called(planned.crd.__api__, planned.name), "migrated")
+
+
 async def _surplus(
-    client: Client, settings: Settings, wanted: set[tuple[str, str, str, str]]
+    client: Client,
+    settings: Settings,
+    wanted: set[tuple[str, str, str, str]],
+    *,
+    among: Iterable[APIResource] = _PRUNED,
 ) -> AsyncGenerator[PartialObjectMetadata]:
     """Yield the objects with the labels of this deployment that are not `wanted`."""
-    for api in _PRUNED:
+    for api in among:
         kind = PartialObjectMetadata.of(api)
         try:
             found = await client.list(kind, labels=labels_of(settings))

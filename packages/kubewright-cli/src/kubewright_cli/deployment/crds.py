@@ -16,9 +16,10 @@ from kubewright.client._client import Client
 from kubewright.client._crds import is_established as is_established
 from kubewright.client._crds import until_established
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.machinery.errors import ConfigError, DeadlineExceeded, NotFound
+from kubewright.machinery.errors import ConfigError, DeadlineExceeded, InternalError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
+from kubewright_cli.deployment import conversions
 from kubewright_cli.deployment.objects import Change, Objects, called, delete_all
 
 FINALIZE: Final = (
@@ -129,7 +130,7 @@ async def require_not_terminating(client: Client, crds: Iterable[JSONObject]) ->
 
 
 async def replace_terminating(
-    client: Client, crds: Iterable[JSONObject], doomed: Iterable[TerminatingCRD], *, timeout: float
+    client: Client, crds: Iterable[JSONObject], doomed: Iterable[TerminatingCRD], *, namespace: str, timeout: float
 ) -> AsyncGenerator[Change]:
     """Wait until the operator has finalized the objects of the `doomed` CRDs, and install these CRDs again.
 
@@ -146,12 +147,16 @@ async def replace_terminating(
                 f"after {timeout:g} s {shown}. {FINALIZE}, then run the same command again"
             ) from None
     names = {each.name for each in doomed}
-    async for change in install(client, [crd for crd in crds if crd["metadata"]["name"] in names]):
+    again = [crd for crd in crds if crd["metadata"]["name"] in names]
+    async for change in install(client, again, namespace=namespace):
         yield change
 
 
-async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[Change]:
+async def install(client: Client, crds: Iterable[JSONObject], *, namespace: str = "") -> AsyncGenerator[Change]:
     """Apply CustomResourceDefinitions, and wait until they are served: see `until_established`.
+
+    With the `namespace` of an operator, for its deployment; see `conversions.to_deploy`. Otherwise, installed CRDs keep
+    their conversion webhooks.
 
     Raises ConfigError before anything is changed if a CRD is being deleted, or lacks versions that are stored.
     """
@@ -159,7 +164,8 @@ async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[
     await require_not_terminating(client, crds)
     await require_installable(client, crds)
     for crd in crds:
-        yield await objects.apply(crd)
+        to_apply = conversions.to_deploy(client, crd, namespace) if namespace else conversions.to_install(client, crd)
+        yield await objects.apply(await to_apply)
     for crd in crds:
         await until_established(client, crd["metadata"]["name"])
 
@@ -167,9 +173,13 @@ async def install(client: Client, crds: Iterable[JSONObject]) -> AsyncGenerator[
 async def uninstall(client: Client, crds: Iterable[JSONObject], *, timeout: float) -> AsyncGenerator[Change]:
     """Delete the CRDs and every object of their kinds, and wait until they are gone: see `objects.delete_all`.
 
+    A conversion webhook that does not answer would block that, so its CRD gets the strategy None before.
     Raises DeadlineExceeded, which names the objects whose finalizers block the deletion.
     """
     crds = list(crds)
+    broken = await unconvertible(client, crds)
+    async for change in conversions.stop(client, [crd for crd in crds if crd["metadata"]["name"] in broken]):
+        yield change
     try:
         async for change in Objects(client).delete_all(crds, timeout=timeout):
             yield change
@@ -194,6 +204,21 @@ async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
             continue
         metas = [each.metadata for each in listed]
         found += [Custom(api, each.name, each.namespace, tuple(each.finalizers)) for each in metas]
+    return found
+
+
+async def unconvertible(client: Client, crds: Iterable[JSONObject]) -> dict[str, str]:
+    """Return why objects cannot be listed because their conversion fails, by the name of the CRD."""
+    found: dict[str, str] = {}
+    for crd in crds:
+        try:
+            await customs(client, [crd])
+        except InternalError as error:
+            if not conversions.is_conversion_failure(error):
+                raise
+            found[crd["metadata"]["name"]] = str(error)
+        except ConfigError:  # no version is served
+            continue
     return found
 
 

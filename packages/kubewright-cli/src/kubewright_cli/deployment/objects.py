@@ -20,7 +20,7 @@ from kubewright_cli.manifests.names import Names
 FIELD_MANAGER: Final = "kubewright-cli"
 """The field manager of the commands."""
 
-Outcome = Literal["created", "configured", "unchanged", "deleting", "deleted", "not found"]
+Outcome = Literal["created", "configured", "unchanged", "migrated", "deleting", "deleted", "not found"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Final
 
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
+from kubewright_cli.manifests import policies
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Files, Manifests, crd_folder
 from kubewright_cli.manifests.workload import image_parts
@@ -17,7 +18,8 @@ from kubewright_cli.manifests.workload import image_parts
 FOLDERS: Final = tuple(
     f"config/{name}"
     for name in (
-        "crd", "rbac", "manager", "webhook", "certmanager", "default", "prometheus", "network-policy", "samples",
+        "crd", "rbac", "manager", "webhook", "certmanager", "policy", "default", "prometheus", "network-policy",
+        "samples",
     )
 )  # fmt: skip
 """The generated folders. Other folders in `config/` belong to the project's authors."""
@@ -32,11 +34,13 @@ _ABOUT: Final = {
     "allow-metrics-traffic": "Restricts access to the metrics. Deployed with `network-policy = true`.",
     "allow-webhook-traffic": "Lets API servers reach the webhooks. Deployed with `network-policy = true`.",
     "webhook_certificate_role": "For the certificate of the webhooks, which the manager makes itself.",
-    "kustomizeconfig": "Lets kustomize complete the name of the Service in the CRDs.",
+    "default/kustomizeconfig": "Lets kustomize complete the name of the Service in the CRDs.",
+    "policy/kustomizeconfig": "Lets kustomize complete the names of the policies in their bindings.",
 }
 """Comments, by the end of a file's name."""
 
 
+_CONFIGURATION: Final = "kustomizeconfig.yaml"
 _SERVICE_REFERENCE: Final[JSONObject] = {
     "nameReference": [
         {
@@ -64,8 +68,16 @@ def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
         out |= _folder(folder, documents, above, **_fields(folder, manifests, patches))
     out |= {f"config/default/{name}": _text([each]) for name, each in patches.items()}
     if patches:
-        out["config/default/kustomizeconfig.yaml"] = _text([_SERVICE_REFERENCE], _about("kustomizeconfig"))
+        out |= _configuration("default", _SERVICE_REFERENCE)
+    if manifests.folders[policies.FOLDER]:
+        out |= _configuration(policies.FOLDER, policies.REFERENCES)
     return out | _samples(samples)
+
+
+def _configuration(folder: str, content: JSONObject) -> dict[str, str]:
+    """Return the file that configures kustomize for a folder."""
+    name = f"{folder}/{_CONFIGURATION.removesuffix('.yaml')}"
+    return {f"config/{folder}/{_CONFIGURATION}": _text([content], _about(name))}
 
 
 def files_of_kinds(crds: Iterable[JSONObject], samples: Iterable[str]) -> dict[str, str]:
@@ -95,9 +107,9 @@ def _fields(folder: str, manifests: Manifests, patches: Iterable[str]) -> JSONOb
         namespace = {} if manifests.spans_namespaces else {"namespace": settings.namespace}
         fields: JSONObject = {**namespace, "namePrefix": settings.name_prefix}
         if paths := list(patches):
-            fields |= {"patches": [{"path": path} for path in paths], "configurations": ["kustomizeconfig.yaml"]}
+            fields |= {"patches": [{"path": path} for path in paths], "configurations": [_CONFIGURATION]}
         return fields
-    return {}
+    return {"configurations": [_CONFIGURATION]} if folder == policies.FOLDER else {}
 
 
 def _image(image: str) -> JSONObject:

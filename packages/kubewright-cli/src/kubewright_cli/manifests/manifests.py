@@ -11,7 +11,7 @@ import msgspec
 from kubewright.machinery.json import JSONObject
 from kubewright.manager import Manager
 from kubewright.models import CustomResource
-from kubewright_cli.manifests import metrics, rbac, workload
+from kubewright_cli.manifests import metrics, policies, rbac, workload
 from kubewright_cli.manifests.names import SHORT, Names
 from kubewright_cli.manifests.program import Program
 from kubewright_cli.manifests.settings import Settings
@@ -126,6 +126,7 @@ class Manifests:
             "manager": workload.documents(program, settings, names),
             "webhook": {},
             "certmanager": {},
+            policies.FOLDER: policies.documents(program, names),
             "default": {},
             "prometheus": {},
             "network-policy": {},

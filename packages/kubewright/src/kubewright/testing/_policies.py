@@ -101,7 +101,7 @@ def evaluate(
     """Evaluate a policy and its bindings for an object that a user creates, updates (with `old`, the object before),
     deletes or connects to.
 
-    An object is typed, or a JSON document. It gets the defaults of its kind. Nothing but the policy is asked.
+    An object is typed, or a JSON document. It gets the defaults of its kind. Only the policy is asked.
     request: see `RequestOptions`.
 
     Raises ConfigError if the policy is not about such requests, and Invalid for parameters that an API server rejects.

@@ -28,6 +28,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
@@ -164,6 +165,7 @@ class Conversion(Generic[H]):
         _take_over(made.metadata, metadata)
         content = _content(made)
         if step.lossless:
+            made.metadata = _with_strings(obj.metadata, metadata)
             content = self._keep(step, was, content, made, metadata, kept)
         if not metadata.get("annotations"):
             metadata.pop("annotations", None)
@@ -246,6 +248,16 @@ def _take_over(made: ObjectMeta, metadata: JSONObject) -> None:
             metadata[name] = dict(values)
         else:
             metadata.pop(name, None)
+
+
+def _with_strings(own: ObjectMeta, metadata: JSONObject) -> ObjectMeta:
+    """Return the metadata of an object with the labels and annotations of `metadata`: what the function that converts
+    it back finds.
+    """
+    made = copy(own)
+    made.labels = dict(metadata.get("labels") or {})
+    made.annotations = dict(metadata.get("annotations") or {})
+    return made
 
 
 def _read_kept(text: object) -> JSONObject:

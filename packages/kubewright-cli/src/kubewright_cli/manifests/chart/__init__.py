@@ -1,7 +1,7 @@
 """`dist/chart`: the deployment as a Helm chart.
 
 values     the default values, from settings, and values.yaml        version    a version of a project as SemVer
-rbac, crds, webhooks   templates from documents                      templates/ templates shared by every chart
+rbac, crds, webhooks, policies   templates from documents            templates/ templates shared by every chart
 
 With default values, a release with the project's name in the settings' namespace has the objects of
 `dist/install.yaml` except the Namespace, plus labels of the release. The templates are valid as they
@@ -19,7 +19,7 @@ from typing import Final
 
 from kubewright.machinery import yaml
 from kubewright.webhooks import ManagedCertificate
-from kubewright_cli.manifests.chart import crds, rbac, values, webhooks
+from kubewright_cli.manifests.chart import crds, policies, rbac, values, webhooks
 from kubewright_cli.manifests.chart.version import semantic
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Manifests
@@ -57,7 +57,9 @@ def files(manifests: Manifests) -> dict[str, str]:
 
 def _templates(manifests: Manifests) -> Iterator[tuple[str, str]]:
     folder = package_files(__name__) / "templates"
-    made = {**rbac.templates(manifests), **crds.templates(manifests), **webhooks.templates(manifests)}
+    made = {
+        path: text for module in (rbac, crds, webhooks, policies) for path, text in module.templates(manifests).items()
+    }
     static = {path: (folder / name).read_text() for name, path in _STATIC.items()}
     for path, text in (static | made).items():
         text = _for_program(text, manifests)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from importlib.resources import files as package_files
-from typing import Any, Final
+from typing import Any
 
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject, is_array, is_object
@@ -21,13 +21,14 @@ from kubewright_cli.manifests.workload import (
     security_context,
 )
 
-_OF_WEBHOOKS: Final = re.compile(r' {4}"webhook": \{\n.*?\n {4}\},\n', re.DOTALL)
-"""The values of the webhooks in the schema."""
-
 
 def schema_text(manifests: Manifests) -> str:
     """Return the content of values.schema.json, without the values that mean nothing for the program."""
-    return _schema_text() if manifests.program.webhooks else _OF_WEBHOOKS.sub("", _schema_text())
+    text, program = _schema_text(), manifests.program
+    for key, has_any in (("webhook", program.webhooks), ("policy", program.manager.policies)):
+        if not has_any:
+            text = re.sub(rf' {{4}}"{key}": \{{\n.*?\n {{4}}\}},\n', "", text, flags=re.DOTALL)
+    return text
 
 
 def schema() -> JSONObject:
@@ -92,6 +93,7 @@ def defaults(manifests: Manifests) -> JSONObject:
             "certificateSecret": settings.metrics_certificate,
         },
         **({"webhook": _webhook(manifests)} if manifests.program.webhooks else {}),
+        **({"policy": {"enabled": True}} if manifests.program.manager.policies else {}),
         "prometheus": {"enabled": settings.prometheus},
         "networkPolicy": {"enabled": settings.network_policy},
     }

@@ -95,8 +95,14 @@ class WebhookConverter:
         task = self._running.get(key)
         if task is None:
             task = self._running[key] = asyncio.create_task(self._ask(objects, api_version), name="convert")
-            task.add_done_callback(lambda _: self._running.pop(key, None))
+            task.add_done_callback(lambda done: self._finish(key, done))
         return await asyncio.shield(task)
+
+    def _finish(self, key: bytes, done: asyncio.Task[list[JSONObject]]) -> None:
+        """Forget a call. Its failure is retrieved here, because all its callers may have been cancelled."""
+        self._running.pop(key, None)
+        if not done.cancelled():
+            done.exception()
 
     async def _ask(self, objects: Sequence[JSONObject], api_version: str) -> list[JSONObject]:
         uid = str(uuid.uuid4())

@@ -1,0 +1,233 @@
+"""A manager of this process registers its policies with the API server on this machine, and they act as in tests.
+
+The same requests are evaluated without a server and sent to one: the answers are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from kubewright import APIError, ConfigError, CustomResource, Manager, Model, ObjectMeta
+from kubewright.apis.admissionregistration.v1 import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+)
+from kubewright.apis.meta.v1 import LabelSelector
+from kubewright.client import Client
+from kubewright.policies import (
+    ApplyConfiguration,
+    Binding,
+    JSONPatch,
+    LocalPolicies,
+    MutatingPolicy,
+    ParamRef,
+    Policy,
+    Rule,
+    ValidatingPolicy,
+    Validation,
+)
+from kubewright.testing import Cluster, Evaluation, evaluate, eventually
+
+KINDS = (
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+)
+
+
+class CrateSpec(Model):
+    size: int = 1
+    owner: str = ""
+
+
+class Crate(CustomResource, group="policies.example.com", version="v1"):
+    spec: CrateSpec
+
+
+class SmallestSpec(Model):
+    size: int
+
+
+class Smallest(CustomResource, group="policies.example.com", version="v1", plural="smallest"):
+    spec: SmallestSpec
+
+
+LIMITED = ValidatingPolicy(
+    "limited",
+    Crate,
+    operations=["CREATE", "UPDATE", "DELETE"],
+    variables={"crate": "request.operation == 'DELETE' ? oldObject : object"},
+    validations=[
+        Validation("variables.crate.spec.size <= 10", message_expression="'size is ' + string(object.spec.size)"),
+        Validation("variables.crate.spec.size != 7", message="seven is reserved", reason="Forbidden"),
+        Validation("request.operation != 'DELETE' || variables.crate.spec.owner == ''", message="owned"),
+        Validation("object == null || object.metadata.labels.stage != 'test'"),
+    ],
+    match_conditions={"not-free": "object == null || object.metadata.name != 'free'"},
+    exclude=[Rule.of(Crate, names=["legacy"])],
+)
+SMALL = ValidatingPolicy(
+    "small",
+    Crate,
+    object_selector=LabelSelector(match_labels={"small": "yes"}),
+    params=Smallest,
+    validations=[Validation("object.spec.size >= params.spec.size", message="too small")],
+    bindings=[
+        Binding(params=ParamRef(selector=LabelSelector(), parameter_not_found_action="Allow")),
+        Binding(
+            name="small-warned", actions=["Warn"], params=ParamRef(name="warned", parameter_not_found_action="Allow")
+        ),
+    ],
+)
+OWNED = MutatingPolicy(
+    "owned",
+    Crate,
+    match_conditions={"has-no-owner": "object.spec.owner == ''"},
+    mutations=[
+        ApplyConfiguration("Object{spec: Object.spec{owner: request.userInfo.username}}"),
+        JSONPatch(
+            "[JSONPatch{op: 'test', path: '/spec/size', value: 3}, JSONPatch{op: 'add', path: '/spec/size', value: 4}]"
+        ),
+    ],
+)
+POLICIES: list[Policy] = [LIMITED, SMALL, OWNED]
+
+
+def crate(name: str, namespace: str, *, labels: dict[str, str] | None = None, **spec: Any) -> Crate:
+    metadata = ObjectMeta(name=name, namespace=namespace, labels={"stage": "live", **(labels or {})})
+    return Crate(metadata=metadata, spec=CrateSpec(**{"owner": "ann", **spec}))
+
+
+@pytest_asyncio.fixture
+async def crates(cluster: Cluster) -> AsyncIterator[Cluster]:
+    await cluster.install(Crate, Smallest)
+    yield cluster
+
+
+async def local_names(client: Client) -> list[str]:
+    """Return the names of the policies and bindings of local runs."""
+    found = [each for kind in KINDS for each in await client.list(kind)]
+    return sorted(each.metadata.name for each in found if ".local-" in each.metadata.name)
+
+
+async def test_requests_are_answered_as_they_are_evaluated_without_a_server(crates: Cluster, namespace: str) -> None:
+    client = crates.client
+    async with Manager(policies=POLICIES, name="crates", config=crates.config):
+        for given in (
+            crate("ok", namespace),
+            crate("big", namespace, size=11),
+            crate("seven", namespace, size=7),
+            crate("free", namespace, size=99),
+            crate("legacy", namespace, size=99),
+            crate("test", namespace, labels={"stage": "test"}),
+            Crate(metadata=ObjectMeta(name="bare", namespace=namespace), spec=CrateSpec(owner="ann")),
+        ):
+            expected = evaluate(LIMITED, create=given)
+            assert await answer(client, given) == shown(expected, "limited")
+
+
+async def test_parameters_and_bindings_act_as_they_are_evaluated_without_a_server(
+    crates: Cluster, namespace: str
+) -> None:
+    client = crates.client
+    params = [
+        Smallest(metadata=ObjectMeta(name="low", namespace=namespace), spec=SmallestSpec(size=2)),
+        Smallest(metadata=ObjectMeta(name="warned", namespace=namespace), spec=SmallestSpec(size=3)),
+    ]
+    for each in params:
+        await client.create(each)
+    async with Manager(policies=[SMALL], name="params", config=crates.config):
+
+        async def are_known() -> None:
+            assert await answer(client, crate("x", namespace, labels={"small": "yes"})) != ""
+
+        await eventually(are_known)
+        for size in (1, 2, 3):
+            given = crate(f"c{size}", namespace, labels={"small": "yes"}, size=size)
+            expected = evaluate(SMALL, create=given, params=params)
+            assert await answer(client, given) == shown(expected, "small", "small-warned", prefix="params")
+        assert await answer(client, crate("other", namespace, size=1)) == ""
+
+
+async def test_objects_are_changed_as_without_a_server(crates: Cluster, namespace: str) -> None:
+    client = crates.client
+    async with Manager(policies=POLICIES, name="crates", config=crates.config):
+        for size in (3, 5):
+            given = crate(f"c{size}", namespace, owner="", size=size)
+            created = await client.create(given, dry_run=True)
+            from_evaluation = evaluate(OWNED, create=given).object
+            assert created.spec.size == from_evaluation.spec.size == (4 if size == 3 else 5)
+            assert created.spec.owner != from_evaluation.spec.owner == "test"
+        deleted = await client.create(crate("kept", namespace))
+        with pytest.raises(APIError, match="denied request: owned"):
+            await client.delete(deleted)
+        assert "denied request: owned" in evaluate(LIMITED, delete=crate("kept", namespace)).message
+    assert await local_names(client) == []
+
+
+async def answer(client: Client, given: Crate) -> str:
+    """Return the message with which a create is denied; "" if it is not."""
+    try:
+        await client.create(given, dry_run=True)
+    except APIError as error:
+        return f"{error.status.code} {error.status.message}"
+    return ""
+
+
+def shown(expected: Evaluation[Crate], *names: str, prefix: str = "crates") -> str:
+    """Return a denial with the names of a local run."""
+    if expected.status is None:
+        return ""
+    message = expected.status.message
+    for name in names:
+        message = message.replace(f"'{name}'", f"'{prefix}.local-{name}'")
+    return f"{expected.status.code} {message}"
+
+
+async def test_what_a_killed_run_left_is_replaced_by_the_next_run(crates: Cluster, namespace: str) -> None:
+    client = crates.client
+    never = ValidatingPolicy("never", Crate, validations=[Validation("false", message="never")])
+    killed = asyncio.create_task(Manager(policies=[never, LIMITED], name="killed", config=crates.config).run())
+
+    async def is_registered() -> None:
+        assert "killed.local-never" in await local_names(client)
+        assert "never" in await answer(client, crate("a", namespace))
+
+    await eventually(is_registered)
+    left = [
+        each for kind in KINDS for each in await client.list(kind) if each.metadata.name.startswith("killed.local-")
+    ]
+    killed.cancel()
+    await asyncio.wait({killed})
+    assert await local_names(client) == []
+    for each in left:  # as after SIGKILL
+        each.metadata = ObjectMeta(name=each.metadata.name, annotations=each.metadata.annotations)
+        await client.create(each)
+    async with Manager(policies=[LIMITED], name="killed", config=crates.config):
+        assert await local_names(client) == ["killed.local-limited"] * 2 + ["killed.local-probe.kubewright.dev"] * 2
+
+        async def is_gone() -> None:
+            assert await answer(client, crate("a", namespace)) == ""
+
+        await eventually(is_gone)
+    assert await local_names(client) == []
+
+
+async def test_a_run_without_permissions_says_what_it_needs(crates: Cluster, namespace: str) -> None:
+    manager = Manager(policies=[LIMITED], name="restricted")
+    async with crates.service_account(manager.rbac_rules(), namespace=namespace) as account:
+        with pytest.raises(ConfigError, match=r"the policies cannot be registered: .*LocalPolicies\(config=\.\.\.\)"):
+            async with manager.replace(config=account):
+                pass
+        registration = LocalPolicies(config=crates.config)
+        async with manager.replace(config=account, policy_registration=registration):
+            assert "restricted.local-limited" in await local_names(crates.client)
+    assert await local_names(crates.client) == []
