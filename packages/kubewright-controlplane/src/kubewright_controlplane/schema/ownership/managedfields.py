@@ -347,7 +347,7 @@ def _write(obj: JSONObject, managers: Managers) -> None:
 def _with_owned(
     both: JSONObject, left: JSONObject, version: str, fields: FieldSet, in_version: InVersion
 ) -> JSONObject:
-    """Return `left` in a version, with the fields that `both` has and managers own; unchanged if the version is gone."""
+    """Return `left` in a version, with the fields that `both` has and managers own; `left` if the version is gone."""
     whole, rest = in_version(both, version), in_version(left, version)
     if whole is None or rest is None:
         return left
