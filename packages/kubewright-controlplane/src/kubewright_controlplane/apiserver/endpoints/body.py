@@ -6,6 +6,8 @@ Follows apiserver's runtime/serializer/json, strict decoding (KEP-2885) and pkg/
 from __future__ import annotations
 
 import json
+import re
+from itertools import accumulate
 from typing import Any, Never, cast
 
 import msgspec
@@ -25,6 +27,13 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+
+DEPTH_LIMIT = 256
+"""Levels of objects and lists in a document. Go's limit is 10,000; Python's depends on its version and the caller."""
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NOT_BRACKETS = bytes(each for each in range(256) if each not in b"{}[]")
+_STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
 _UNKNOWN_FORMAT = (
     f"the body of the request was in an unknown format - accepted media types include: {', '.join(ENCODINGS)}"
@@ -57,20 +66,32 @@ def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
 def _load_yaml(body: bytes) -> JSONObject:
     from kubewright.machinery import yaml  # imported for the first YAML body
 
-    return yaml.load(body)
+    document = yaml.load(body)
+    _check_depth(encode_json(document))
+    return document
 
 
 def _load_json(body: bytes) -> JSONObject:
     """Decode a JSON object. `null` is an object without fields, as in Go."""
     if not body:
         raise DecodeError("unexpected end of JSON input (<empty>)")
+    _check_depth(body)
     return {} if body.strip() == b"null" else decode_json(body)
+
+
+def _check_depth(data: bytes) -> None:
+    """Raise DecodeError if JSON is nested too deeply. A document with few brackets cannot be."""
+    if data.count(b"{") + data.count(b"[") <= DEPTH_LIMIT:
+        return
+    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
+    if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > DEPTH_LIMIT:
+        raise DecodeError(f"exceeded max depth of {DEPTH_LIMIT}")
 
 
 def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
     """Decode the configuration of an apply patch: YAML, of which JSON is a subset. Raises BadRequest."""
     try:
-        config = decode_json(body) if body[:1] == b"{" else _load_yaml(body)
+        config = _load_json(body) if body[:1] == b"{" else _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding YAML: {error}") from error
     kind, api_version = config.get("kind") or "", config.get("apiVersion") or ""
@@ -194,8 +215,9 @@ def unfit_patch(error: Nonconforming, patched: JSONObject) -> Invalid:
 def decode_patch(body: bytes, content_type: str) -> Any:
     """Decode a JSON, merge or strategic merge patch. Raises BadRequest if it is malformed."""
     try:
+        _check_depth(body)
         patch: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, DecodeError) as error:
         raise BadRequest(f"error decoding patch: {error}") from error
     if content_type != JSON_PATCH and not isinstance(patch, dict):
         kind = "array" if isinstance(patch, list) else type(cast("object", patch)).__name__
@@ -206,9 +228,17 @@ def decode_patch(body: bytes, content_type: str) -> Any:
 
 
 def apply_patch(resource: Resource, content_type: str, obj: JSONObject, patch: Any) -> JSONObject:
-    """Return the document that a decoded patch makes of `obj`. It shares unchanged parts with `obj` and the patch."""
+    """Return the document that a decoded patch makes of `obj`. It shares unchanged parts with `obj` and the patch.
+
+    Raises BadRequest for a JSON Patch that nests too deeply. Other patches are as deep as their result.
+    """
     if content_type == JSON_PATCH:
-        return json_patch(obj, patch)
+        patched = json_patch(obj, patch)
+        try:
+            _check_depth(encode_json(patched))
+        except DecodeError as error:
+            raise BadRequest(f"error applying patch: {error}") from error
+        return patched
     if content_type == MERGE_PATCH:
         return merge_patch(obj, patch)
     return strategic_merge_patch(obj, patch, resource.schema)
