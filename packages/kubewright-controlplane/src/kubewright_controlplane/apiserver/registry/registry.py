@@ -19,10 +19,17 @@ from kubewright.machinery.errors import BadRequest, InternalError, Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry import metadata as meta
-from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, reject_undeclared
 from kubewright_controlplane.apiserver.registry.failures import conflict, modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
-from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, key_of, to_stored
+from kubewright_controlplane.apiserver.registry.objects import (
+    conform,
+    conform_applied,
+    decode_json,
+    from_stored,
+    key_of,
+    reject_undeclared,
+    to_stored,
+)
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.registry.writes import (
     Create,
