@@ -186,6 +186,42 @@ async def test_managers_own_fields_in_their_versions(hosts: Hosts) -> None:
     ]
 
 
+async def test_an_applier_that_changes_versions_gives_up_the_fields_that_it_no_longer_applies(hosts: Hosts) -> None:
+    first = hosts.path("v2", "a", "?fieldManager=ann")
+    (await hosts.api.patch(first, hosts.host("a", host="a", port=1, note="old"), "apply")).expect(201)
+    (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=ann"), hosts.host("a", address="a:1"), "apply")).expect(
+        200
+    )
+    assert (await hosts.api.get(hosts.path("v2", "a"))).json["spec"] == {"host": "a", "port": 1}
+    managed = (await hosts.api.get(hosts.path("v2", "a"))).json["metadata"]["managedFields"]
+    assert [(each["manager"], each["apiVersion"], each["fieldsV1"]) for each in managed] == [
+        ("ann", f"{hosts.group}/v1", {"f:spec": {"f:address": {}}})
+    ]
+
+
+async def test_an_applier_that_changes_versions_leaves_the_fields_of_others(hosts: Hosts) -> None:
+    note = hosts.host("a", host="a", port=1, note="ours")
+    (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), note, "apply")).expect(201)
+    shared = {**hosts.host("a", note="ours"), "apiVersion": f"{hosts.group}/v2"}
+    (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=bob"), shared, "apply")).expect(200)
+    (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=ann"), hosts.host("a", address="a:2"), "apply")).expect(
+        200
+    )
+    assert (await hosts.api.get(hosts.path("v2", "a"))).json["spec"] == {"host": "a", "port": 2, "note": "ours"}
+
+
+async def test_an_applier_leaves_fields_that_others_own_in_another_version(hosts: Hosts) -> None:
+    (
+        await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), hosts.host("a", host="a", port=1), "apply")
+    ).expect(201)
+    (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=bob"), hosts.host("a", address="a:1"), "apply")).expect(
+        200
+    )
+    less = {**hosts.host("a", host="a"), "apiVersion": f"{hosts.group}/v2"}
+    (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), less, "apply")).expect(200)
+    assert (await hosts.api.get(hosts.path("v1", "a"))).json["spec"] == {"address": "a:1"}
+
+
 async def test_an_update_takes_fields_from_managers_of_other_versions(hosts: Hosts) -> None:
     (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=ann"), hosts.host("a", address="a:1"), "apply")).expect(
         201
