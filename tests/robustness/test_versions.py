@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -222,19 +221,16 @@ async def test_a_migration_loses_nothing_although_a_process_is_killed_at_each_wr
 @pytest.mark.long
 async def test_a_migration_loses_nothing_although_the_operator_is_killed_at_random(world: World) -> None:
     await grow_up(world)
-    killing = asyncio.create_task(kill_at_random(world.releases, world.clients.chance))
+    killing = asyncio.create_task(kill_at_random(world.releases, world.clients.chance, times=10))
     migration = Migration(world.cluster.kubeconfig())
     while await migration.run() != 0:
         world.raise_failures()
-    killing.cancel()
-    with suppress(asyncio.CancelledError):
-        await killing
-    await world.releases.kill()
+    await killing
     await check_migrated(world)
 
 
-async def kill_at_random(releases: Releases, chance: random.Random) -> None:
-    while True:
+async def kill_at_random(releases: Releases, chance: random.Random, times: int) -> None:
+    for _ in range(times):
         await eventually(releases.works)
         await asyncio.sleep(chance.uniform(0.0, 3.0))
         await releases.kill()
