@@ -294,8 +294,8 @@ def _refuse_existing(record: Record, versions: list[Resource], resource: Resourc
                 )
             if set(asked.spokes) <= set(each.webhooks.spokes):
                 raise ConfigError(
-                    f"{each.kind} already has a conversion of all these versions, in {place}; edit it, or overwrite the "
-                    "file with --force"
+                    f"{each.kind} already has a conversion of all these versions, in {place}; edit it, or "
+                    "overwrite the file with --force"
                 )
 
 
