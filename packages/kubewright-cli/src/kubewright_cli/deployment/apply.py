@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Final
 
-from kubewright.apis.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from kubewright.apis.admissionregistration.v1 import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+    MutatingWebhookConfiguration,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+)
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Namespace, Pod, Service, ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
@@ -27,10 +34,17 @@ from kubewright_cli.manifests.workload import selector
 
 _MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
-_CONFIGURATIONS: Final = (MutatingWebhookConfiguration.__api__, ValidatingWebhookConfiguration.__api__)
+ADMISSION: Final = (
+    MutatingWebhookConfiguration.__api__,
+    ValidatingWebhookConfiguration.__api__,
+    MutatingAdmissionPolicyBinding.__api__,
+    ValidatingAdmissionPolicyBinding.__api__,
+    MutatingAdmissionPolicy.__api__,
+    ValidatingAdmissionPolicy.__api__,
+)
 """Deleted first: while the API server calls webhooks that do not run, it rejects writes."""
 _PRUNED: Final = (
-    *_CONFIGURATIONS,
+    *ADMISSION,
     Deployment.__api__,
     Service.__api__,
     NetworkPolicy.__api__,
@@ -84,17 +98,17 @@ async def deploy(
 async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, timeout: float) -> AsyncGenerator[Change]:
     """Delete what `deploy` applied, in reverse order.
 
-    Deletes the configurations of webhooks first, so that no write is rejected, and then the objects of the operator's
-    kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the CRDs remain:
-    the objects are stored in the storage version, because nothing converts them afterwards. A Namespace without the
-    deployment's labels remains. Ends when everything is gone.
+    Deletes webhook configurations and policies first, so that no write is rejected. Then deletes the objects of the
+    operator's kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the
+    CRDs remain: the objects are stored in the storage version, because nothing converts them afterwards. A Namespace
+    without the deployment's labels remains. Ends when everything is gone.
 
     Raises DeadlineExceeded; the manager is not deleted then if objects remain.
     """
     settings, documents, objects = manifests.settings, manifests.objects(), Objects(client)
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
-    configurations = [each async for each in _surplus(client, settings, set(), among=_CONFIGURATIONS)]
-    async for change in delete_all(client, configurations, timeout=timeout):
+    admission = [each async for each in _surplus(client, settings, set(), among=ADMISSION)]
+    async for change in delete_all(client, admission, timeout=timeout):
         yield change
     async for change in _stop_broken(client, definitions, settings.namespace):
         yield change
@@ -155,8 +169,7 @@ async def _keep_readable(
 async def _store_in_one_version(client: Client, definitions: Iterable[JSONObject]) -> AsyncGenerator[Change]:
     """Migrate the objects that an operator converts. Raises ConfigError if the API server refuses writes."""
     for crd in definitions:
-        installed = await crds.installed_crd(client, crd)
-        if installed is None or conversions.conversion_of(installed).get("strategy") != "Webhook":
+        if not await conversions.is_converted(client, crd):
             continue
         try:
             planned = await migration.plan(client, crd)
