@@ -5,7 +5,8 @@ A second run changes nothing. A run after an interruption finishes the work.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from typing import Final
 
 from kubewright.apis.admissionregistration.v1 import (
@@ -23,7 +24,7 @@ from kubewright.apis.networking.v1 import NetworkPolicy
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.errors import APIError, ConfigError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment import conversions, crds, migration
@@ -42,7 +43,11 @@ ADMISSION: Final = (
     MutatingAdmissionPolicy.__api__,
     ValidatingAdmissionPolicy.__api__,
 )
-"""Deleted first: while the API server calls webhooks that do not run, it rejects writes."""
+"""Deleted first: while the API server calls webhooks that do not run, it rejects writes, and policies may reject any.
+"""
+_ENFORCED_WITHIN: Final = 10.0
+"""Seconds for an API server to notice that a policy is deleted."""
+_RETRIED_EACH: Final = 0.2
 _PRUNED: Final = (
     *ADMISSION,
     Deployment.__api__,
@@ -115,7 +120,7 @@ async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, tim
     remaining = (
         _keep_readable(client, manifests, definitions, timeout=timeout)
         if keep_crds
-        else crds.delete_customs(client, definitions, timeout=timeout)
+        else _delete_customs(client, definitions, {each.metadata.name for each in admission}, timeout)
     )
     async for change in remaining:
         yield change
@@ -164,6 +169,24 @@ async def _keep_readable(
         await client.wait_until_gone(
             Pod, each.metadata.name, namespace=each.metadata.namespace, uid=each.metadata.uid, timeout=timeout
         )
+
+
+async def _delete_customs(
+    client: Client, definitions: Iterable[JSONObject], deleted: Collection[str], timeout: float
+) -> AsyncGenerator[Change]:
+    """Delete the objects of the operator's kinds. An API server enforces `deleted` policies for about a second more."""
+    definitions, loop = list(definitions), asyncio.get_running_loop()
+    until = loop.time() + _ENFORCED_WITHIN
+    while True:
+        try:
+            async for change in crds.delete_customs(client, definitions, timeout=timeout):
+                yield change
+        except APIError as error:
+            if loop.time() > until or not any(f"'{name}'" in str(error) for name in deleted):
+                raise
+        else:
+            return
+        await asyncio.sleep(_RETRIED_EACH)
 
 
 async def _store_in_one_version(client: Client, definitions: Iterable[JSONObject]) -> AsyncGenerator[Change]:

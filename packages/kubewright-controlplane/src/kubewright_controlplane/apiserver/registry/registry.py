@@ -19,10 +19,17 @@ from kubewright.machinery.errors import BadRequest, InternalError, Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry import metadata as meta
-from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, reject_undeclared
 from kubewright_controlplane.apiserver.registry.failures import conflict, modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
-from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, key_of, to_stored
+from kubewright_controlplane.apiserver.registry.objects import (
+    conform,
+    conform_applied,
+    decode_json,
+    from_stored,
+    key_of,
+    reject_undeclared,
+    to_stored,
+)
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.registry.writes import (
     Create,
@@ -118,7 +125,9 @@ class Registry:
         """Begin the write of a new object. Raises Invalid, Forbidden, BadRequest."""
         call = call or WriteCall()
         conform(self.resource, obj, call)
-        meta.match_namespace(self.resource, meta.metadata_of(obj), namespace)
+        metadata = meta.metadata_of(obj)
+        meta.match_namespace(self.resource, metadata, namespace)
+        meta.drop_duplicate_owners(metadata, call.warnings)
         return self._begin_create(obj, call)
 
     def _begin_create(self, obj: JSONObject, call: WriteCall, *, applied: bool = False) -> Write:
@@ -174,6 +183,8 @@ class Registry:
             self._reject_unconditional(metadata)
         target = self.open(name, namespace, subresource)
         self._reject_other_uid(metadata, target.old["metadata"])
+        call = call or WriteCall()
+        meta.drop_duplicate_owners(metadata, call.warnings)
         return self.begin_replace(target, obj, call)
 
     def begin_apply(
