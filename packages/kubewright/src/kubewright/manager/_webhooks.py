@@ -82,6 +82,7 @@ class WebhookServer:
                 yield
             return
         async with self._provided(client, namespace) as self._certificate, self._serving(self._certificate):
+            self._metrics.webhook_certificate_expirations = self._certificate.expirations
             yield
 
     @asynccontextmanager
