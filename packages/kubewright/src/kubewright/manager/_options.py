@@ -7,6 +7,7 @@ from argparse import Namespace as Flags
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kubewright._runtime.clock import Clock, SystemClock
@@ -54,6 +55,7 @@ class ManagerOptions:
     webhooks: tuple[Webhook, ...] = ()
     webhook_port: int | None = None
     webhook_certificate: Certificate | CertificateProvider | None = None
+    webhook_client_ca: Path | None = None
     webhook_registration: LocalWebhooks | None = None
     policies: tuple[Policy, ...] = ()
     policy_registration: LocalPolicies | None = None
