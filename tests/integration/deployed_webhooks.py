@@ -91,9 +91,12 @@ class WebhookProject(Project):
         pyproject = self.folder / "pyproject.toml"
         pyproject.write_text(pyproject.read_text().replace("gadgets:manager", "gizmos:manager"))
 
-    def write(self, *_: object, stored: str = "v1", **__: object) -> None:
-        """Write the program, which stores Gizmos in the version `stored`."""
+    def write(self, *_: object, stored: str = "v1", hangs: bool = False, **__: object) -> None:
+        """Write the program, which stores Gizmos in the version `stored`. `hangs`: does nothing in a Pod."""
         program = PROGRAM.format(group=self.group, new=stored == "v1", old=stored == "v1alpha1")
+        if hangs:
+            self.set('env = { POD = "yes" }')
+            program = f"import os, time\nif 'POD' in os.environ: time.sleep(1000)\n{program}"
         (self.folder / "gizmos.py").write_text(program)
 
     @property

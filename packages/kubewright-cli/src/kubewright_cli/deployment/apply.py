@@ -18,7 +18,7 @@ from kubewright.apis.admissionregistration.v1 import (
     ValidatingWebhookConfiguration,
 )
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.apis.core.v1 import Namespace, Service, ServiceAccount
+from kubewright.apis.core.v1 import Namespace, Pod, Service, ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.networking.v1 import NetworkPolicy
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
@@ -29,8 +29,9 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment import conversions, crds, migration
 from kubewright_cli.deployment.objects import Change, Objects, called, delete, delete_all, key_of
-from kubewright_cli.manifests import Settings
+from kubewright_cli.manifests import Manifests, Settings
 from kubewright_cli.manifests.webhooks import CERTIFICATE, ISSUER
+from kubewright_cli.manifests.workload import selector
 
 _MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
@@ -99,9 +100,7 @@ async def deploy(
         yield await delete(client, each)
 
 
-async def undeploy(
-    client: Client, settings: Settings, documents: Iterable[JSONObject], *, keep_crds: bool, timeout: float
-) -> AsyncGenerator[Change]:
+async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, timeout: float) -> AsyncGenerator[Change]:
     """Delete what `deploy` applied, in reverse order.
 
     Deletes the configurations of webhooks and the policies first, so that no write is rejected, and then the objects of
@@ -111,17 +110,15 @@ async def undeploy(
 
     Raises DeadlineExceeded; the manager is not deleted then if objects remain.
     """
-    documents, objects = list(documents), Objects(client)
+    settings, documents, objects = manifests.settings, manifests.objects(), Objects(client)
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
     configurations = [each async for each in _surplus(client, settings, set(), among=_CONFIGURATIONS)]
     async for change in delete_all(client, configurations, timeout=timeout):
         yield change
-    broken = await crds.unconvertible(client, definitions)
-    stopped = [each for each in definitions if each["metadata"]["name"] in broken]
-    async for change in conversions.stop(client, stopped, settings.namespace):
+    async for change in _stop_broken(client, definitions, settings.namespace):
         yield change
     remaining = (
-        _store_in_one_version(client, definitions)
+        _keep_readable(client, manifests, definitions, timeout=timeout)
         if keep_crds
         else _delete_customs(client, definitions, {each.metadata.name for each in configurations}, timeout)
     )
@@ -160,6 +157,36 @@ async def _delete_customs(
         else:
             return
         await asyncio.sleep(_RETRIED_EACH)
+
+
+async def _stop_broken(client: Client, definitions: list[JSONObject], namespace: str) -> AsyncGenerator[Change]:
+    """End the conversions that fail, because they would block everything else."""
+    broken = await crds.unconvertible(client, definitions)
+    stopped = [each for each in definitions if each["metadata"]["name"] in broken]
+    async for change in conversions.stop(client, stopped, namespace):
+        yield change
+
+
+async def _keep_readable(
+    client: Client, manifests: Manifests, definitions: list[JSONObject], *, timeout: float
+) -> AsyncGenerator[Change]:
+    """Prepare objects that remain for the end of their conversion.
+
+    Stores them in the storage version. If the manager reads another one, it is deleted first: without the conversion it
+    would see objects without the fields of its version, and act on that.
+    """
+    async for change in _store_in_one_version(client, definitions):
+        yield change
+    if all(manifests.program.reads_stored_version(each) for each in definitions):
+        return
+    deployments = [each for each in manifests.objects() if each["kind"] == "Deployment"]
+    pods = await client.list(Pod, namespace=manifests.settings.namespace, labels=selector(manifests.settings))
+    async for change in Objects(client).delete_all(deployments, timeout=timeout):
+        yield change
+    for each in pods:
+        await client.wait_until_gone(
+            Pod, each.metadata.name, namespace=each.metadata.namespace, uid=each.metadata.uid, timeout=timeout
+        )
 
 
 async def _store_in_one_version(client: Client, definitions: Iterable[JSONObject]) -> AsyncGenerator[Change]:

@@ -62,6 +62,12 @@ class Migration:
         return [each for each in self.crd.status.stored_versions if each != self.api.version]
 
 
+async def old_versions(client: Client, crd: JSONObject) -> list[str]:
+    """Return the versions, other than the storage version, that objects may be stored in."""
+    installed = await installed_crd(client, crd)
+    return Migration(installed, api_of(crd), ()).old_versions if installed is not None else []
+
+
 async def plan(client: Client, crd: JSONObject) -> Migration:
     """Return what the migration of the kind of `crd`, a CRD of the project, has to do.
 
