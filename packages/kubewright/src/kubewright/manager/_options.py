@@ -145,7 +145,12 @@ class ManagerOptions:
 
         if self.policy_registration is not None:
             return self.policy_registration
-        if self.is_program or config is None or not await is_this_machine(config.server):
+        if self.is_program or config is None:
+            return None
+        if not await is_this_machine(config.server):
+            get_logger("kubewright.manager").warning(
+                "Policies not registered", reason=f"the API server {config.server} is not on this machine"
+            )
             return None
         return LocalPolicies(config=self.webhook_registration.config if self.webhook_registration is not None else None)
 
