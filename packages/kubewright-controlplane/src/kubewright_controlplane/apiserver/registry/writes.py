@@ -85,7 +85,10 @@ class Write(Protocol):
         ...
 
     def validate(self) -> None:
-        """Prepare and validate the object, and let the built-in plugins check it. Raises Invalid, Forbidden."""
+        """Prepare and validate the object, and let the built-in plugins check it.
+
+        Raises Conflict for an update of an older version than the stored one, Invalid, Forbidden.
+        """
         ...
 
     def commit(self) -> WriteResult:
@@ -171,14 +174,11 @@ class Update:
         target: Target,
         attributes: Attributes,
         call: WriteCall,
-        faults: list[FieldError],
     ) -> None:
         self.attributes = attributes
         self._registry = registry
         self._target = target
         self._call = call
-        self._faults = faults
-        self._begun = attributes.object
         registry.admission.admit(attributes)
 
     @property
@@ -192,9 +192,7 @@ class Update:
 
     def validate(self) -> None:
         registry, new, attributes = self._registry, self._object, self.attributes
-        if new is not self._begun:  # admission has replaced it
-            self._faults = registry.reset_update(self._target, new)
-        faults = self._faults + self._prepare(new)
+        faults = registry.reset_update(self._target, new) + self._prepare(new)
         if faults:
             kind = self._fault_kind()
             raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", faults)
