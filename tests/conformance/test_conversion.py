@@ -19,6 +19,7 @@ from conformance.rawapi import API, Answer, until
 Object: TypeAlias = dict[str, Any]
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POLICIES = "/apis/admissionregistration.k8s.io/v1"
 NOTE = "example.com/note"
 
 
@@ -230,6 +231,32 @@ async def test_an_update_takes_fields_from_managers_of_other_versions(hosts: Hos
     assert [(each["manager"], each["operation"], each["apiVersion"], each["fieldsV1"]) for each in managed] == [
         ("bob", "Update", f"{hosts.group}/v2", {"f:spec": {"f:port": {}}})
     ]
+
+
+async def test_a_policy_sees_the_version_that_it_matches(hosts: Hosts) -> None:
+    rule = {"apiGroups": [hosts.group], "apiVersions": ["v2"], "operations": ["CREATE"], "resources": ["hosts"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "object.spec.port != 13", "message": "an unlucky port"}],
+    }
+    name = hosts.group
+    (
+        await hosts.api.post(f"{POLICIES}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec})
+    ).expect(201)
+    bound = {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}}
+    (await hosts.api.post(f"{POLICIES}/validatingadmissionpolicybindings", bound)).expect(201)
+
+    async def is_refused() -> bool:
+        unlucky = hosts.host(f"h{secrets.token_hex(4)}", address="a:13")
+        answer = await hosts.api.post(hosts.path("v1"), unlucky)
+        return answer.status == 422 and "an unlucky port" in answer.json["message"]
+
+    try:
+        await until(is_refused)
+        await hosts.create("lucky", address="a:14")
+    finally:
+        await hosts.api.delete(f"{POLICIES}/validatingadmissionpolicybindings/{name}")
+        await hosts.api.delete(f"{POLICIES}/validatingadmissionpolicies/{name}")
 
 
 async def test_objects_stay_readable_when_the_storage_version_changes(hosts: Hosts) -> None:

@@ -5,10 +5,18 @@ A second run changes nothing. A run after an interruption finishes the work.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from typing import Final
 
-from kubewright.apis.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from kubewright.apis.admissionregistration.v1 import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+    MutatingWebhookConfiguration,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+)
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import Namespace, Pod, Service, ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
@@ -16,7 +24,7 @@ from kubewright.apis.networking.v1 import NetworkPolicy
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.errors import APIError, ConfigError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment import conversions, crds, migration
@@ -27,8 +35,19 @@ from kubewright_cli.manifests.workload import selector
 
 _MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
-_CONFIGURATIONS: Final = (MutatingWebhookConfiguration.__api__, ValidatingWebhookConfiguration.__api__)
-"""Deleted first: while the API server calls webhooks that do not run, it rejects writes."""
+_CONFIGURATIONS: Final = (
+    MutatingWebhookConfiguration.__api__,
+    ValidatingWebhookConfiguration.__api__,
+    MutatingAdmissionPolicyBinding.__api__,
+    ValidatingAdmissionPolicyBinding.__api__,
+    MutatingAdmissionPolicy.__api__,
+    ValidatingAdmissionPolicy.__api__,
+)
+"""Deleted first: while the API server calls webhooks that do not run, it rejects writes, and policies may reject any.
+"""
+_ENFORCED_WITHIN: Final = 10.0
+"""Seconds for an API server to notice that a policy is deleted."""
+_RETRIED_EACH: Final = 0.2
 _PRUNED: Final = (
     *_CONFIGURATIONS,
     Deployment.__api__,
@@ -84,10 +103,10 @@ async def deploy(
 async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, timeout: float) -> AsyncGenerator[Change]:
     """Delete what `deploy` applied, in reverse order.
 
-    Deletes the configurations of webhooks first, so that no write is rejected, and then the objects of the operator's
-    kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the CRDs remain:
-    the objects are stored in the storage version, because nothing converts them afterwards. A Namespace without the
-    deployment's labels remains. Ends when everything is gone.
+    Deletes the configurations of webhooks and the policies first, so that no write is rejected, and then the objects of
+    the operator's kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the
+    CRDs remain: the objects are stored in the storage version, because nothing converts them afterwards. A Namespace
+    without the deployment's labels remains. Ends when everything is gone.
 
     Raises DeadlineExceeded; the manager is not deleted then if objects remain.
     """
@@ -101,7 +120,7 @@ async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, tim
     remaining = (
         _keep_readable(client, manifests, definitions, timeout=timeout)
         if keep_crds
-        else crds.delete_customs(client, definitions, timeout=timeout)
+        else _delete_customs(client, definitions, {each.metadata.name for each in configurations}, timeout)
     )
     async for change in remaining:
         yield change
@@ -150,6 +169,24 @@ async def _keep_readable(
         await client.wait_until_gone(
             Pod, each.metadata.name, namespace=each.metadata.namespace, uid=each.metadata.uid, timeout=timeout
         )
+
+
+async def _delete_customs(
+    client: Client, definitions: Iterable[JSONObject], deleted: Collection[str], timeout: float
+) -> AsyncGenerator[Change]:
+    """Delete the objects of the operator's kinds. An API server enforces `deleted` policies for about a second more."""
+    definitions, loop = list(definitions), asyncio.get_running_loop()
+    until = loop.time() + _ENFORCED_WITHIN
+    while True:
+        try:
+            async for change in crds.delete_customs(client, definitions, timeout=timeout):
+                yield change
+        except APIError as error:
+            if loop.time() > until or not any(f"'{name}'" in str(error) for name in deleted):
+                raise
+        else:
+            return
+        await asyncio.sleep(_RETRIED_EACH)
 
 
 async def _store_in_one_version(client: Client, definitions: Iterable[JSONObject]) -> AsyncGenerator[Change]:

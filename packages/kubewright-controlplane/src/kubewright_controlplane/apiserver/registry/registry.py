@@ -125,7 +125,9 @@ class Registry:
         """Begin the write of a new object. Raises Invalid, Forbidden, BadRequest."""
         call = call or WriteCall()
         conform(self.resource, obj, call)
-        meta.match_namespace(self.resource, meta.metadata_of(obj), namespace)
+        metadata = meta.metadata_of(obj)
+        meta.match_namespace(self.resource, metadata, namespace)
+        meta.drop_duplicate_owners(metadata, call.warnings)
         return self._begin_create(obj, call)
 
     def _begin_create(self, obj: JSONObject, call: WriteCall, *, applied: bool = False) -> Write:
@@ -181,6 +183,8 @@ class Registry:
             self._reject_unconditional(metadata)
         target = self.open(name, namespace, subresource)
         self._reject_other_uid(metadata, target.old["metadata"])
+        call = call or WriteCall()
+        meta.drop_duplicate_owners(metadata, call.warnings)
         return self.begin_replace(target, obj, call)
 
     def begin_apply(

@@ -88,6 +88,15 @@ def update(
     _write(new, managers)
 
 
+def fault_of_managed_fields(managed_fields: Any) -> str:
+    """Return what is wrong with `metadata.managedFields`; empty if nothing is."""
+    try:
+        Managers.decode(managed_fields)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def applied_fields(config: JSONObject, schema: Schema) -> FieldSet:
     """Return the fields that an applier of `config` owns. Call it before decoding drops explicit zero values from
     `config`.
@@ -445,14 +454,16 @@ class Managers:
         Field sets that the server has stored (`is_stored`) are sorted, and are written again as they are.
         """
         managers = cls()
-        for each in managed_fields or ():
+        for index, each in enumerate(managed_fields or ()):
             operation = each.get("operation")
             if operation not in ("Apply", "Update"):
                 raise ValueError("operation must be `Apply` or `Update`")
             if not each.get("apiVersion"):
                 raise ValueError("apiVersion must not be empty")
-            if each.get("fieldsType") != "FieldsV1":
-                raise ValueError(f'invalid fieldsType "{each.get("fieldsType", "")}"')
+            fields_type = each.get("fieldsType", "")
+            if fields_type != "FieldsV1":
+                fault = f'invalid fieldsType "{fields_type}"' if fields_type else "missing fieldsType"
+                raise ValueError(f"{fault} in managed fields entry {index}")
             fields = each.get("fieldsV1")
             version = each["apiVersion"]
             owner = Owner(
