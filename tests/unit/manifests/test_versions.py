@@ -63,8 +63,8 @@ def test_fields_that_a_served_version_lacks_are_named() -> None:
     assert lost.fields == ("spec.quota", "spec.parts[].color")
     assert str(lost) == (
         "Tenant: version v1 lacks spec.quota, spec.parts[].color of v1alpha1: a write through v1 deletes the data; "
-        "give the Manager a Conversion of the versions (`kubewright create webhook --conversion` writes it), or add the "
-        "fields to v1, or keep them there unread (marker PreserveUnknownFields), or do not serve it (served=False)"
+        "give the Manager a Conversion of the versions (`kubewright create webhook --conversion` writes it), or add "
+        "the fields to v1, or keep them there unread (marker PreserveUnknownFields), or do not serve it (served=False)"
     )
 
 
