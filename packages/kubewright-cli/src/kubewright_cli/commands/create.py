@@ -368,8 +368,8 @@ def _explain_versions(added: Resource, others: list[Resource], stored: Resource,
     )
     if newness(added.version) > newness(stored.version):
         console.note(
-            f'\nTo warn clients of {stored.version}, add deprecated="{added.kind} in {stored.version} is deprecated; use '
-            f'{added.version}" to its class.'
+            f'\nTo warn clients of {stored.version}, add deprecated="{added.kind} in {stored.version} is deprecated; '
+            f'use {added.version}" to its class.'
         )
 
 
