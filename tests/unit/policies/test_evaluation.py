@@ -233,6 +233,14 @@ def test_subresources_built_in_kinds_and_kinds_without_a_class_are_evaluated() -
     assert not evaluate(sharp, create={**document, "spec": {"sharp": False}}).allowed
 
 
+def test_times_and_bytes_are_strings_as_in_a_document() -> None:
+    policy = ValidatingPolicy(
+        "greetings", ConfigMap, validations=[Validation("object.binaryData.all(k, object.binaryData[k] == 'aGV5')")]
+    )
+    hey = ConfigMap(metadata=ObjectMeta(name="a"), binary_data={"a": b"hey"})
+    assert evaluate(policy, create=hey).allowed
+
+
 def test_wildcards_are_evaluated_for_typed_objects() -> None:
     everything = Rule(groups=["*"], versions=["*"], resources=["*"], operations=["CREATE"])
     policy = ValidatingPolicy("named", everything, validations=[Validation("object.metadata.name != 'bad'")])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Final
 
+from kubewright.machinery.cel_names import unescape
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.admission.policies.kindtypes import builtin_type, custom_type
-from kubewright_controlplane.schema.cel.types import DYN, Type
+from kubewright_controlplane.schema.cel.types import BYTES, DURATION, DYN, STRING, TIMESTAMP, Type
 
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
@@ -34,7 +36,7 @@ class Kinds:
         """Return the type of the objects of a kind; `dyn` if the kind is not known."""
         found = self._types.get(kind)
         if found is None:
-            found = self._types[kind] = self._type_of(kind)
+            found = self._types[kind] = _as_in_documents(self._type_of(kind))
         return found
 
     def _type_of(self, kind: GroupVersionKind) -> Type:
@@ -67,3 +69,16 @@ class Kinds:
                     kinds = {"": facts.kind, **{each.name: each.kind for each in facts.subresources}}
                     if subresource in kinds:
                         yield kinds[subresource]
+
+
+def _as_in_documents(type: Type) -> Type:
+    """Return the type of values as they are in documents, on which policies are evaluated.
+
+    Rules of CRDs write `self.__namespace__`, because `namespace` is a reserved word; policies write
+    `object.metadata.namespace`. Times, durations and bytes are strings.
+    """
+    if type.fields is not None:
+        return replace(type, fields={unescape(name): _as_in_documents(each) for name, each in type.fields.items()})
+    if type.parameters:
+        return replace(type, parameters=tuple(map(_as_in_documents, type.parameters)))
+    return STRING if type in (TIMESTAMP, DURATION, BYTES) else type
