@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubewright import ConfigError, Manager
-from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.apps.v1 import ControllerRevision, Deployment
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import ConfigMap, Namespace, Pod
 from kubewright.apis.meta.v1 import LabelSelector
@@ -216,6 +216,8 @@ def test_an_expression_that_does_not_fit_the_types_is_an_error(declare: Callable
         lambda: validating("dyn(object).spec.unknown == 1"),
         lambda: validating("object.metadata.labels['a'] == 'b'"),
         lambda: validating("object.metadata.namespace == request.namespace"),
+        lambda: validating("object.spec.settings.any.field == 1"),
+        lambda: validating("object.data.any == 1", kinds=ControllerRevision),
         lambda: validating("timestamp(object.metadata.creationTimestamp) < timestamp('2026-01-01T00:00:00Z')"),
         lambda: validating("object.binaryData.all(k, object.binaryData[k].startsWith('aGV5'))", kinds=ConfigMap),
         lambda: validating("authorizer.requestResource.check('approve').allowed()"),
