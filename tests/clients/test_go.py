@@ -7,18 +7,16 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from clients.goprograms import BUILD_SECONDS, go_program
 from integration.command import CONTROL_PLANE, environment, up
 from kubewright.testing import Cluster
 from kubewright_controlplane.apiserver.pki import CertificateAuthority
-from once import GO_BUILD, alone, made_once
 
 SOURCE = Path(__file__).with_name("go")
-BUILD_SECONDS = 600
 pytestmark = [
     pytest.mark.skipif(shutil.which("go") is None, reason="Go was not found"),
     pytest.mark.timeout(2 * BUILD_SECONDS + 300),
@@ -27,15 +25,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the program. Skips if its modules are not available."""
-    with alone(tmp_path_factory, GO_BUILD), made_once(tmp_path_factory, "clients") as (folder, is_built):
-        path = folder / "clients"
-        if not is_built:
-            fetched = subprocess.run(("go", "mod", "download"), cwd=SOURCE, capture_output=True, text=True)
-            if fetched.returncode != 0:
-                pytest.skip(f"the Go modules cannot be had: {fetched.stderr.strip()}")
-            subprocess.run(("go", "build", "-o", path, "."), cwd=SOURCE, check=True, timeout=BUILD_SECONDS)
-    return path
+    return go_program(tmp_path_factory, SOURCE)
 
 
 async def run(program: Path, cluster: Cluster, namespace: str, scenario: str, **environment: str) -> None:

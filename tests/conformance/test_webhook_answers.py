@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
 import pytest
 
@@ -188,6 +189,27 @@ async def test_the_path_of_a_webhook_is_cleaned(api: API, ns: str, hooks: Hooks)
     assert sorted(each.path for each in hooks.calls) == sorted(paths.values())
 
 
+async def test_a_redirect_that_repeats_the_review_is_followed(api: API, ns: str, hooks: Hooks) -> None:
+    origin = hooks.client("")["url"]
+    locations = {"relative": "/to?a=b", "whole": f"{origin}/to?a=b", "loop": "/loop"}
+    for name, location in locations.items():
+        hooks.on(f"/{name}", Response(307 if name == "relative" else 308, {"location": location}))
+    hooks.on("/nowhere", Response(307, {}))
+    names = (*locations, "nowhere")
+    await hooks.validate(
+        *(hooks.webhook(f"/{name}", MAPS, objectSelector={"matchLabels": {"case": name}}) for name in names)
+    )
+    for name in ("relative", "whole"):
+        (await api.post(f"{ns}/configmaps", config_map(name, {"case": name}))).expect(201)
+        assert (hooks.calls[-1].path, hooks.calls[-1].query) == ("/to", "a=b")
+        assert hooks.calls[-1].request["name"] == name
+    looped = (await api.post(f"{ns}/configmaps", config_map("loop", {"case": "loop"}))).expect(500)
+    assert cause(looped) == 'failed to call webhook: Post "/loop": stopped after 10 redirects'
+    assert len(hooks.called("/loop")) == 10
+    lost = (await api.post(f"{ns}/configmaps", config_map("nowhere", {"case": "nowhere"}))).expect(500)
+    assert "the server responded with the status code 307 but did not return more information" in lost.message
+
+
 # Patches
 
 
@@ -322,6 +344,108 @@ async def test_a_status_that_a_webhook_sets_on_create_is_dropped(api: API, ns: s
     made = (await api.post(deployments, deployment("d"))).expect(201).json
     assert made["spec"]["replicas"] == 2
     assert "replicas" not in made["status"]
+
+
+async def test_broken_managed_fields_of_a_webhook_are_restored(api: API, ns: str, hooks: Hooks) -> None:
+    broken = {
+        "empty": ({"manager": "x"}, "operation must be `Apply` or `Update`"),
+        "version": ({"operation": "Update", "manager": "x"}, "apiVersion must not be empty"),
+        "type": ({"operation": "Apply", "apiVersion": "v1"}, "missing fieldsType in managed fields entry 0"),
+        "other": (
+            {"operation": "Apply", "apiVersion": "v1", "fieldsType": "V2"},
+            'invalid fieldsType "V2" in managed fields entry 0',
+        ),
+    }
+    for name, (entry, _) in broken.items():
+        hooks.on(f"/{name}", patched(add("/metadata/managedFields", [entry])))
+    hooks.on("/none", patched({"op": "remove", "path": "/metadata/managedFields"}))
+    await hooks.mutate(
+        *(hooks.webhook(f"/{name}", MAPS, objectSelector={"matchLabels": {"case": name}}) for name in (*broken, "none"))
+    )
+    for name, (_, fault) in broken.items():
+        answer = (await api.post(f"{ns}/configmaps?fieldManager=me", config_map(name, {"case": name}))).expect(201)
+        (entry,) = answer.json["metadata"]["managedFields"]
+        assert (entry["manager"], entry["operation"]) == ("me", "Update")
+        assert answer.headers["warning"] == (
+            '299 - ".metadata.managedFields was in an invalid state after admission; this could be caused by an '
+            f'outdated mutating admission controller; please fix your requests: {fault}"'
+        ).replace('"V2"', '\\"V2\\"')
+    removed = (await api.post(f"{ns}/configmaps", config_map("none", {"case": "none"}))).expect(201)
+    assert "managedFields" not in removed.json["metadata"]
+    assert "warning" not in removed.headers
+
+
+async def test_duplicate_owners_are_dropped_before_and_after_webhooks(api: API, ns: str, hooks: Hooks) -> None:
+    uid = (await api.post(f"{ns}/configmaps", config_map("o"))).expect(201).json["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": uid}
+    other = {**owner, "blockOwnerDeletion": True}
+    warning = (
+        '299 - ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, '
+        'and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: UID"'
+    ).replace('UID"', f'{uid}"')
+    twice = config_map("twice")
+    twice["metadata"]["ownerReferences"] = [owner, owner, other]
+    made = (await api.post(f"{ns}/configmaps", twice)).expect(201)
+    assert made.json["metadata"]["ownerReferences"] == [owner, other]
+    assert made.headers["warning"] == warning.format("")
+    put = (await api.put(f"{ns}/configmaps/twice", twice)).expect(200)
+    assert put.headers["warning"] == warning.format("")
+    hooks.on("/m", patched(add("/metadata/ownerReferences", [owner, owner])))
+    await hooks.mutate(hooks.webhook("/m", MAPS))
+    for answer in (
+        (await api.post(f"{ns}/configmaps", config_map("new"))).expect(201),
+        (await api.patch(f"{ns}/configmaps/twice", {"data": {"k": "v"}})).expect(200),
+    ):
+        assert answer.json["metadata"]["ownerReferences"] == [owner]
+        assert answer.headers["warning"] == warning.format(" after mutating admission happens")
+
+
+async def test_what_a_patch_of_a_webhook_may_not_replace(api: API, ns: str, hooks: Hooks) -> None:
+    cases: dict[str, tuple[Object, int, str]] = {
+        "version": (add("/metadata/resourceVersion", "7"), 500, "resourceVersion should not be set on objects"),
+        "metadata": (add("/metadata", []), 500, "Internal error occurred: json: cannot unmarshal array into Go"),
+        "root": ({"op": "replace", "path": "", "value": []}, 500, "Internal error occurred: "),
+        "code": ({"op": "move", "from": "", "path": "/x"}, 500, "Internal error occurred: "),
+    }  # fmt: skip
+    for name, (operation, _, _) in cases.items():
+        hooks.on(f"/{name}", patched(operation))
+    fixed = {"uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "selfLink": "/x"}
+    hooks.on("/fixed", patched(*(add(f"/metadata/{field}", value) for field, value in fixed.items())))
+    await hooks.mutate(
+        *(hooks.webhook(f"/{name}", MAPS, objectSelector={"matchLabels": {"case": name}}) for name in (*cases, "fixed"))
+    )
+    for name, (_, code, text) in cases.items():
+        answer = (await api.post(f"{ns}/configmaps", config_map(name, {"case": name}))).expect(code)
+        assert answer.message.startswith(text), answer.message
+    made = (await api.post(f"{ns}/configmaps", config_map("fixed", {"case": "fixed"}))).expect(201).json["metadata"]
+    assert {field: value for field, value in fixed.items() if made.get(field) == value} == {}
+
+
+CODES: list[tuple[Any, int]] = [(399, 400), (-5, 400), (599, 599), (999, 999)]
+
+
+async def test_the_code_of_a_denial_is_a_status_code(api: API, ns: str, hooks: Hooks) -> None:
+    for given, _ in CODES:
+        hooks.on(f"/{given}", {"allowed": False, "status": {"code": given}})
+    hooks.on("/huge", {"allowed": False, "status": {"code": 2**31}})
+    await hooks.validate(
+        *(
+            hooks.webhook(
+                f"/{name}",
+                MAPS,
+                name=f"x{name}.hooks.example.com",
+                objectSelector={"matchLabels": {"case": f"x{name}x"}},
+            )
+            for name in (*(given for given, _ in CODES), "huge")
+        )
+    )
+    for given, code in CODES:
+        (await api.post(f"{ns}/configmaps", config_map("a", {"case": f"x{given}x"}))).expect(code)
+    answer = (await api.post(f"{ns}/configmaps", config_map("a", {"case": "xhugex"}))).expect(500)
+    assert cause(answer) == (
+        "failed to call webhook: json: cannot unmarshal number 2147483648 into Go struct field "
+        "Status.response.status.code of type int32"
+    )
 
 
 # A webhook that writes itself

@@ -92,6 +92,53 @@ def test_an_invalid_json_patch_is_a_bad_request() -> None:
         json_patch({}, [{"op": "test", "path": "/a", "value": None}] * 10_001)
 
 
+pointers = st.lists(st.sampled_from(["a", "b", "0", "-"]), max_size=3).map(
+    lambda parts: "".join(f"/{p}" for p in parts)
+)
+operations = st.one_of(
+    st.fixed_dictionaries({"op": st.sampled_from(["add", "replace"]), "path": pointers, "value": values}),
+    st.fixed_dictionaries({"op": st.just("remove"), "path": pointers}),
+    st.fixed_dictionaries({"op": st.sampled_from(["move", "copy"]), "from": pointers, "path": pointers}),
+)
+
+
+@given(documents, st.lists(operations, min_size=2, max_size=8))
+def test_operations_of_one_patch_do_what_they_do_one_by_one(doc: dict[str, Any], patch: list[dict[str, Any]]) -> None:
+    before, given = json.dumps(doc), json.dumps(patch)
+    applied: list[dict[str, Any]] = []
+    expected = doc
+    for operation in patch:
+        try:
+            expected = json_patch(expected, [operation])
+        except Invalid:
+            continue
+        applied.append(operation)
+    assert equal(json_patch(doc, applied), expected)
+    assert (json.dumps(doc), json.dumps(patch)) == (before, given)
+
+
+def test_many_operations_on_a_large_document_are_cheap() -> None:
+    """Each operation once copied the whole document, which took minutes here."""
+    doc = {"map": dict.fromkeys(map(str, range(200_000)), 1), "list": list(range(200_000))}
+    patch = [{"op": "add", "path": f"/map/n{index}", "value": 1} for index in range(5000)]
+    patch += [{"op": "add", "path": "/list/-", "value": 1}] * 5000
+    after = json_patch(doc, patch)
+    assert (len(after["map"]), len(after["list"])) == (205_000, 205_000)
+    assert (len(doc["map"]), len(doc["list"])) == (200_000, 200_000)
+
+
+@pytest.mark.parametrize("key", ["0_1", "٣", " 1", "1 ", "", "9" * 5000])
+def test_an_index_is_a_plain_number(key: str) -> None:
+    with pytest.raises(Invalid):
+        json_patch({"list": [1, 2, 3, 4]}, [{"op": "add", "path": f"/list/{key}", "value": 1}])
+
+
+def test_a_path_has_a_limit() -> None:
+    with pytest.raises(Invalid) as refused:
+        json_patch({}, [{"op": "add", "path": "/a" * 1_000_000, "value": 1}])
+    assert str(refused.value.__cause__) == "add operation: path has more than 10000 parts"
+
+
 def test_copies_in_a_patch_are_limited() -> None:
     double = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 60
     with pytest.raises(Invalid) as refused:

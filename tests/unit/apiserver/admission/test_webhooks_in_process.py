@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import json
+import logging
 import ssl
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from kubewright.http.message import Handler, Request, Response
 from kubewright.http.server import Server
 from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.pki import CertificateAuthority
+from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.apiserver.user import UserInfo
 from unit.apiserver.harness import ADMIN, API, CONFIG_MAPS, MERGE
@@ -228,6 +236,17 @@ async def failure(api: API, name: str = "a") -> str:
     )
 
 
+async def test_audit_annotations_are_logged_also_those_of_a_denial(
+    api: API, webhooks: Webhooks, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    webhooks["hooks.test"] = answering({"allowed": False, "auditAnnotations": {"why": "too late"}})
+    await configure(api)
+    await api.rejected(400, "POST", CONFIG_MAPS, {"metadata": {"name": "a"}})
+    (line,) = [each for each in caplog.records if each.msg == "Audit annotation recorded"]
+    assert line.fields == {"key": "hook.example.com/why", "value": "too late"}  # type: ignore[attr-defined]
+
+
 async def test_a_slow_webhook_times_out_and_others_are_served_meanwhile(api: API, webhooks: Webhooks) -> None:
     async def handle(request: Request) -> Response:
         await asyncio.sleep(3600)
@@ -324,6 +343,72 @@ async def test_deeply_nested_and_repeated_patches_are_bounded(api: API, webhooks
     assert "bytes were copied" in await failure(api)
 
 
+def nested(depth: int) -> Any:
+    return json.loads('{"a":' * depth + "1" + "}" * depth)
+
+
+def nesting_moves(times: int) -> list[dict[str, Any]]:
+    """Return small operations that nest an object ever deeper."""
+    step = [
+        {"op": "add", "path": "/outer", "value": {}},
+        {"op": "move", "from": "/metadata/annotations", "path": "/outer/a"},
+        {"op": "move", "from": "/outer", "path": "/metadata/annotations"},
+    ]
+    return [{"op": "add", "path": "/metadata/annotations", "value": {}}, *step * times]
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        pytest.param([{"op": "add", "path": "/metadata/annotations", "value": nested(900)}], id="value"),
+        pytest.param([{"op": "add", "path": "/unknown", "value": nested(900)}], id="unknown field"),
+        pytest.param(nesting_moves(3000), id="moves"),
+        pytest.param([{"op": "add", "path": "/a" * 1_000_000, "value": 1}], id="path"),
+        pytest.param([{"op": "move", "from": "", "path": "/metadata/x"}], id="root"),
+        pytest.param([{"op": "move", "from": "/metadata", "path": "/metadata/x"}], id="into itself"),
+    ],
+)
+async def test_a_patch_that_nests_the_object_is_the_fault_of_the_webhook(
+    api: API, webhooks: Webhooks, operations: list[dict[str, Any]]
+) -> None:
+    webhooks["hooks.test"] = answering(patch(*operations))
+    await configure(api, "mutating")
+    text = await failure(api)
+    assert len(text) < 1000
+    webhooks["hooks.test"] = ALLOW
+    await api.config_map("b")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"sorry",
+        b"\xff\xfe\x00",
+        b"null",
+        b"[]",
+        b"{} {}",
+        b'{"a":' * 100_000,
+        b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"allowed":NaN}}',
+        b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":[]}',
+    ],
+    ids=["text", "binary", "null", "list", "two", "deep", "number", "response"],
+)
+async def test_a_body_that_is_not_a_review_is_a_failed_call(api: API, webhooks: Webhooks, body: bytes) -> None:
+    async def handle(request: Request) -> Response:
+        return Response(200, {}, body)
+
+    webhooks["hooks.test"] = handle
+    await configure(api)
+    assert "json" in (await failure(api)).lower()
+
+
+async def test_a_code_with_four_digits_is_an_internal_error(api: API, webhooks: Webhooks) -> None:
+    webhooks["hooks.test"] = answering({"allowed": False, "status": {"code": 1000, "message": "no"}})
+    await configure(api)
+    status = await api.rejected(500, "POST", CONFIG_MAPS, {"metadata": {"name": "a"}})
+    assert status["message"] == 'admission webhook "hook.example.com" denied the request: no'
+
+
 async def test_a_webhook_that_keeps_changing_the_object_is_called_twice(api: API, webhooks: Webhooks) -> None:
     calls = 0
 
@@ -365,9 +450,9 @@ async def test_a_write_whose_object_always_changes_meanwhile_is_a_conflict(api: 
 class Site:
     """A webhook over HTTPS."""
 
-    def __init__(self, handler: Handler, names: tuple[str, ...], host: str) -> None:
+    def __init__(self, handler: Handler, names: tuple[str, ...], host: str, pair: KeyPair | None = None) -> None:
         self.authority = CertificateAuthority.create()
-        pair = self.authority.issue_server(names)
+        pair = pair or self.authority.issue_server(names)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "server.pem")
@@ -391,8 +476,8 @@ Serve = Callable[..., Awaitable[Site]]
 async def site() -> AsyncIterator[Serve]:
     sites: list[Site] = []
 
-    async def serve(handler: Handler, *names: str, host: str = "127.0.0.1") -> Site:
-        found = Site(handler, names or ("127.0.0.1",), host)
+    async def serve(handler: Handler, *names: str, host: str = "127.0.0.1", pair: KeyPair | None = None) -> Site:
+        found = Site(handler, names or ("127.0.0.1",), host, pair)
         await found.server.start()
         sites.append(found)
         return found
@@ -430,6 +515,23 @@ async def test_the_certificate_must_be_trusted_and_name_the_host(api: API, site:
     assert status["message"].endswith(
         "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block"
     )
+
+
+async def test_an_expired_certificate_is_not_trusted(api: API, site: Serve) -> None:
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    address = x509.IPAddress(ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(datetime(2001, 1, 1))
+        .not_valid_after(datetime(2002, 1, 1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .sign(key, hashes.SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    found = await site(ALLOW, pair=KeyPair(certificate, pem))
+    await configure(api, clientConfig={**found.client, "caBundle": base64.b64encode(certificate).decode()})
+    assert "x509: certificate has expired or is not yet valid" in await failure(api)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the addresses of Pods that are processes")
@@ -471,14 +573,26 @@ async def test_a_service_is_called_at_its_endpoint_under_its_own_name(api: API, 
     assert (await failure(api, "b")).endswith('no service port 9 found for service "s"')
 
 
-async def test_a_redirect_is_not_followed(api: API, site: Serve) -> None:
+@pytest.mark.parametrize(
+    ("location", "fault"),
+    [
+        ("https://other.test/x", 'Post "https://other.test/x": redirects to other servers are not followed'),
+        ("http://HOST/x", 'Post "http://HOST/x": redirects to other servers are not followed'),
+        ("//other.test", 'Post "https://other.test": redirects to other servers are not followed'),
+        ("https://HOST:99999/x", "redirected to an invalid address"),
+        ("https://[x", "redirected to an invalid address"),
+    ],
+)
+async def test_a_redirect_to_another_server_is_not_followed(
+    api: API, webhooks: Webhooks, location: str, fault: str
+) -> None:
     async def handle(request: Request) -> Response:
         assert request.path == "/x"
-        return Response(307, {"location": "/elsewhere"})
+        return Response(307, {"location": location.replace("HOST", "hooks.test")})
 
-    found = await site(handle)
-    await configure(api, clientConfig=found.client)
-    assert await failure(api) == "the server responded with the status code 307 but did not return more information"
+    webhooks["hooks.test"] = handle
+    await configure(api)
+    assert fault.replace("HOST", "hooks.test") in await failure(api)
 
 
 async def test_a_compressed_bomb_is_not_inflated(api: API, site: Serve) -> None:
@@ -503,6 +617,36 @@ async def test_an_endless_answer_is_not_read(api: API, site: Serve) -> None:
     found = await site(handle)
     await configure(api, clientConfig=found.client)
     assert "more than 16777216 bytes" in await failure(api)
+
+
+HTTP2_SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
+
+
+@pytest.mark.parametrize(
+    "answer", [HTTP2_SETTINGS, b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 3_000_000], ids=["2", "head"]
+)
+async def test_an_answer_that_is_not_http1_is_a_failed_call(api: API, answer: bytes) -> None:
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            writer.write(answer)
+            await writer.drain()
+            await reader.read()
+        writer.close()
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority = CertificateAuthority.create()
+    pair = authority.issue_server(["127.0.0.1"])
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pair.key + pair.certificate)
+        file.flush()
+        context.load_cert_chain(file.name)
+    server = await asyncio.start_server(speak, "127.0.0.1", 0, ssl=context)
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    await configure(api, clientConfig={"url": url, "caBundle": base64.b64encode(authority.certificate).decode()})
+    text = await failure(api)
+    assert text.startswith(f'Post "{url}/?timeout=10s": ')
+    assert len(text) < 1000
+    server.close()
 
 
 async def test_a_program_that_does_not_speak_http_is_a_failed_call(api: API) -> None:

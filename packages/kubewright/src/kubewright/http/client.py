@@ -36,7 +36,9 @@ _UNREAD = 256 << 10
 _COALESCED = 64 << 10
 """A body up to this size is appended to its head, which is cheaper than a second write."""
 _HEAD = 1 << 20
-"""Bytes that an answer with a limited body may have in addition: its head, and the framing of its chunks."""
+"""Bytes of the head of an answer with a limited body, and as many for the framing of its chunks."""
+_JOINED = 64 << 10
+"""The longest value of a header that occurs several times. Each time it is copied."""
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -168,7 +170,7 @@ class ClientConnection(asyncio.Protocol):
         self._pending = pending
         self.answered = False
         self._deadline.set_at(pending.until)
-        self._allowance = None if self._max_body is None or pending.stream else self._max_body + _HEAD
+        self._allowance = None if self._max_body is None or pending.stream else _HEAD
         waiter = self._waiter = self._loop.create_future()
         body = pending.request.body
         if len(body) <= _COALESCED:
@@ -195,7 +197,11 @@ class ClientConnection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
             key, text, headers = wire.name(name), value.decode("utf-8", "surrogateescape"), self._headers
-            headers[key] = f"{headers[key]}, {text}" if key in headers else text
+            if key in headers:
+                text = f"{headers[key]}, {text}"
+                if len(text) > _JOINED:
+                    raise ConnectionFailed(f"its header {key!r} has more than {_JOINED} bytes")
+            headers[key] = text
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -206,6 +212,8 @@ class ClientConnection(asyncio.Protocol):
             if status == 101:
                 raise ConnectionFailed("the server changed the protocol without being asked")
             return
+        if self._allowance is not None and self._max_body is not None:
+            self._allowance += self._max_body + _HEAD
         headers = self._headers
         self._keep = self._parser.should_keep_alive()
         self._inflater = zlib.decompressobj(_GZIP) if headers.get("content-encoding") == "gzip" else None

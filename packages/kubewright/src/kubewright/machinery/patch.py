@@ -10,7 +10,8 @@ from the end. Follows k8s.io/apiserver/pkg/endpoints/handlers/patch.go and evanp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -20,9 +21,11 @@ from kubewright.machinery.json import JSONArray, JSONObject, equal, is_array, is
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
+_MAX_DEPTH: Final = 10_000
+"""Parts of a path. No JSON document that Go reads is deeper."""
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}").fullmatch
 _ABSENT: Final = object()
 _Container: TypeAlias = JSONObject | JSONArray
-_Change: TypeAlias = Callable[[_Container, str], None]
 
 
 def merge_patch(doc: JSONObject, patch: JSONObject) -> JSONObject:
@@ -118,19 +121,15 @@ def json_patch(doc: JSONObject, operations: object) -> JSONObject:
         raise RequestTooLarge(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         )
-    root: JSONObject = doc
-    copied = 0
+    draft = _Draft(doc)
     try:
         for operation in operations:
-            if operation.get("op") == "copy":
-                copied += _size(_get(root, _parts(operation, "from")))
-                if copied > MAX_COPIED_BYTES:
-                    raise _NotApplicable(f"{copied} bytes were copied, more than the limit of {MAX_COPIED_BYTES}")
-            root = _explained(root, operation)
+            _explained(draft, operation)
     except _TestFailed as error:
         raise PatchTestFailed(UNAPPLIED, details=StatusDetails()) from error
     except _NotApplicable as error:
         raise Invalid(UNAPPLIED, details=StatusDetails()) from error
+    root: JSONObject = draft.root
     return root
 
 
@@ -154,10 +153,10 @@ class _WrongKey(_NotApplicable):
     """The last part of a path does not name a place in its container."""
 
 
-def _explained(root: Any, operation: JSONObject) -> Any:
+def _explained(draft: _Draft, operation: JSONObject) -> None:
     """Apply an operation. Its error says, in the words of the API server, which path of which operation is wrong."""
     try:
-        return _apply(root, operation)
+        draft.apply(operation)
     except _MissingPath as error:
         kind, path = operation["op"], operation["path"]
         shown = f'"{path}"' if kind in ("add", "remove") else path
@@ -169,59 +168,67 @@ def _explained(root: Any, operation: JSONObject) -> Any:
         raise _NotApplicable(f"error in {kind} for path: '{operation['path']}': {error}") from error
 
 
-def _apply(root: Any, operation: JSONObject) -> Any:
-    kind = operation.get("op")
-    path = _parts(operation, "path")
-    value = operation.get("value")
-    match kind:
-        case "test":
-            found = _get(root, path)
-            if not equal(None if found is _ABSENT else found, value):
-                raise _TestFailed(f"testing value {pointer(*path)} failed: test failed")
-            return root
-        case "add":
-            return _add(root, path, value)
-        case "remove":
-            return _remove(root, path)
-        case "replace":
-            return _replace(root, path, value)
-        case "move":
-            source = _parts(operation, "from")
-            moved = _get(root, source)
-            return _add(_remove(root, source), path, moved)
-        case "copy":
-            copied = _get(root, _parts(operation, "from"))
-            return _add(root, path, None if copied is _ABSENT else copied)
-        case _:
-            raise _NotApplicable(f"Unexpected kind: {kind}")
+class _Draft:
+    """A document while operations are applied to it.
 
+    A container is copied before its first change and is changed in place after that, so the cost of an operation does
+    not depend on the size of the document.
+    """
 
-def _parts(operation: JSONObject, name: str) -> list[str]:
-    text = operation.get(name)
-    if not isinstance(text, str):
-        raise _NotApplicable(f"{operation.get('op')} operation: missing {name} field")
-    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
+    def __init__(self, doc: JSONObject) -> None:
+        self.root: Any = doc
+        self._own: dict[int, _Container] = {}
+        """The containers that only this document refers to, by id. They are kept, so that no other gets their id."""
+        self._copied = 0
 
+    def apply(self, operation: JSONObject) -> None:
+        kind = operation.get("op")
+        path = _parts(operation, "path")
+        value = operation.get("value")
+        match kind:
+            case "test":
+                found = self._get(path)
+                if not equal(None if found is _ABSENT else found, value):
+                    raise _TestFailed(f"testing value {pointer(*path)} failed: test failed")
+            case "add":
+                self._add(path, value)
+            case "remove":
+                self._remove(path)
+            case "replace":
+                self._replace(path, value)
+            case "move":
+                source = _parts(operation, "from")
+                moved = self._get(source)
+                self._remove(source)
+                self._add(path, moved)
+            case "copy":
+                self._add(path, self._copy(self._get(_parts(operation, "from"))))
+            case _:
+                raise _NotApplicable(f"Unexpected kind: {kind}")
 
-def _get(root: Any, path: Sequence[str]) -> Any:
-    """Return the value at `path`; `_ABSENT` for a missing field."""
-    value = root
-    for part in path:
-        if is_object(value):
-            value = value.get(part, _ABSENT)
-        elif is_array(value):
-            value = value[_index(value, part)]
-        else:
-            raise _MissingPath(pointer(*path))
-    return value
+    def _get(self, path: Sequence[str]) -> Any:
+        """Return the value at `path`; `_ABSENT` for a missing field."""
+        value = self.root
+        for part in path:
+            if is_object(value):
+                value = value.get(part, _ABSENT)
+            elif is_array(value):
+                value = value[_index(value, part)]
+            else:
+                raise _MissingPath(pointer(*path))
+        return value
 
+    def _copy(self, value: Any) -> Any:
+        """Return a deep copy, because containers in it may be changed in place."""
+        if value is _ABSENT:
+            return None
+        self._copied += len(msgspec.json.encode(value))
+        if self._copied > MAX_COPIED_BYTES:
+            raise _NotApplicable(f"{self._copied} bytes were copied, more than the limit of {MAX_COPIED_BYTES}")
+        return _deep_copy(value)
 
-def _size(value: Any) -> int:
-    return 0 if value is _ABSENT else len(msgspec.json.encode(value))
-
-
-def _add(root: Any, path: Sequence[str], value: Any) -> Any:
-    def put(container: _Container, key: str) -> None:
+    def _add(self, path: Sequence[str], value: Any) -> None:
+        container, key = self._open(path)
         if isinstance(container, dict):
             container[key] = value
         elif key == "-":
@@ -229,66 +236,72 @@ def _add(root: Any, path: Sequence[str], value: Any) -> Any:
         else:
             container.insert(_index(container, key, room=1), value)
 
-    return _changed(root, path, put)
-
-
-def _remove(root: Any, path: Sequence[str]) -> Any:
-    def drop(container: _Container, key: str) -> None:
+    def _remove(self, path: Sequence[str]) -> None:
+        container, key = self._open(path)
         if isinstance(container, list):
             del container[_index(container, key)]
         elif container.pop(key, _ABSENT) is _ABSENT:
             raise _WrongKey(f"Unable to remove nonexistent key: {key}: missing value")
 
-    return _changed(root, path, drop)
-
-
-def _replace(root: Any, path: Sequence[str], value: Any) -> Any:
-    if not path:
-        if not is_object(value):
-            raise _NotApplicable("replace operation value must be object")
-        return value
-
-    def put(container: _Container, key: str) -> None:
-        if isinstance(container, dict):
-            container[key] = value
+    def _replace(self, path: Sequence[str], value: Any) -> None:
+        if path:
+            container, key = self._open(path)
+            if isinstance(container, dict):
+                container[key] = value
+            else:
+                container[_index(container, key)] = value
+        elif is_object(value):
+            self.root = value
         else:
-            container[_index(container, key)] = value
+            raise _NotApplicable("replace operation value must be object")
 
-    return _changed(root, path, put)
+    def _open(self, path: Sequence[str]) -> tuple[_Container, str]:
+        """Return the container of the last part of `path`, which may be changed, and that part."""
+        if not path:
+            raise _MissingPath("")
+        parent = self.root = self._owned(self.root, path)
+        for part in path[:-1]:
+            key: Any = part if isinstance(parent, dict) else _index(parent, part)
+            if isinstance(parent, dict) and part not in parent:
+                raise _MissingPath(pointer(*path))
+            child = self._owned(parent[key], path)
+            parent[key] = child
+            parent = child
+        return parent, path[-1]
 
-
-def _changed(root: Any, path: Sequence[str], change: _Change) -> Any:
-    """Return a copy of `root` in which `change` was applied to the container of the last part of `path`."""
-    if not path:
-        raise _MissingPath("")
-    top = parent = _shallow(root, path)
-    for part in path[:-1]:
-        key: Any = part if isinstance(parent, dict) else _index(parent, part)
-        if isinstance(parent, dict) and part not in parent:
+    def _owned(self, value: Any, path: Sequence[str]) -> Any:
+        """Return a container itself if it may be changed, else a copy of it that may be."""
+        if id(value) in self._own:
+            return value
+        if not is_object(value) and not is_array(value):
             raise _MissingPath(pointer(*path))
-        child = _shallow(parent[key], path)
-        parent[key] = child
-        parent = child
-    change(parent, path[-1])
-    return top
+        own = value.copy()
+        self._own[id(own)] = own
+        return own
 
 
-def _shallow(value: Any, path: Sequence[str]) -> Any:
+def _deep_copy(value: Any) -> Any:
     if is_object(value):
-        return dict(value)
-    if is_array(value):
-        return list(value)
-    raise _MissingPath(pointer(*path))
+        return {key: _deep_copy(item) for key, item in value.items()}
+    return [_deep_copy(item) for item in value] if is_array(value) else value
+
+
+def _parts(operation: JSONObject, name: str) -> list[str]:
+    text = operation.get(name)
+    if not isinstance(text, str):
+        raise _NotApplicable(f"{operation.get('op')} operation: missing {name} field")
+    if text.count("/") > _MAX_DEPTH:
+        raise _NotApplicable(f"{operation.get('op')} operation: {name} has more than {_MAX_DEPTH} parts")
+    return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
 def _index(container: Sequence[Any], key: str, room: int = 0) -> int:
     """Return the position that `key` names; it may be `room` items after the last one."""
     size = len(container) + room
-    try:
-        index = int(key)
-    except ValueError:
+    if not _INTEGER(key):
         why = f"strconv.Atoi: parsing {msgspec.json.encode(key).decode()}: invalid syntax"
-        raise _WrongKey(f"value was not a proper array index: '{key}': {why}") from None
+        raise _WrongKey(f"value was not a proper array index: '{key}': {why}")
+    index = int(key)
     if not -size <= index < size:
         raise _WrongKey(f"Unable to access invalid index: {key}: invalid index referenced")
     return index + size if index < 0 else index

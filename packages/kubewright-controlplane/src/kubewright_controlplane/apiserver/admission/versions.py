@@ -12,7 +12,7 @@ from kubewright.machinery.gvk import GroupVersionKind, GroupVersionResource
 from kubewright.machinery.json import JSONObject, equal
 from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes, Resource, View
-from kubewright_controlplane.apiserver.registry.objects import converted
+from kubewright_controlplane.apiserver.registry.objects import converted, encode_json
 from kubewright_controlplane.schema.structural.default import copied
 
 
@@ -95,10 +95,14 @@ class VersionedAttributes:
 
 
 def _conformed(resource: Resource, obj: JSONObject) -> JSONObject:
-    given = (obj.get("apiVersion"), obj.get("kind"))
-    if given != (resource.api_version, resource.kind):
-        raise internal_error(f"{given[0]}, Kind={given[1]} is not {resource.api_version}, Kind={resource.kind}")
-    obj["metadata"] = obj.get("metadata") or {}
+    api_version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
+    if resource.custom and not kind:
+        raise internal_error(f"Object 'Kind' is missing in '{encode_json(obj).decode()}'")
+    obj["apiVersion"], obj["kind"] = api_version or resource.api_version, kind or resource.kind
+    if (obj["apiVersion"], obj["kind"]) != (resource.api_version, resource.kind):
+        raise internal_error(f"{api_version}, Kind={kind} is not {resource.api_version}, Kind={resource.kind}")
+    if obj.get("metadata") is None:
+        obj["metadata"] = {}
     try:
         resource.schema.prune(obj)
     except DecodeError as error:

@@ -13,7 +13,7 @@ from kubewright.machinery import names, time
 from kubewright.machinery.errors import BadRequest, InternalError
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required
 from kubewright.machinery.gvk import GroupVersion
-from kubewright.machinery.json import JSONObject, is_object
+from kubewright.machinery.json import JSONArray, JSONObject, is_object
 from kubewright_controlplane.apiserver.registry.checks import named
 from kubewright_controlplane.apiserver.registry.model import Resource
 
@@ -22,6 +22,11 @@ _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 _COLLECTOR_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})
 _EXTENSIONS = "apiextensions.k8s.io"
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_DUPLICATE_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may "
+    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
+)
+_AFTER_ADMISSION = " after mutating admission happens"
 _EMPTY_IS_ABSENT = ("labels", "annotations", "ownerReferences", "finalizers", "managedFields")
 
 
@@ -80,6 +85,26 @@ def fill_for_create(metadata: JSONObject, now: datetime) -> None:
 
 def generate_name(metadata: JSONObject) -> None:
     metadata["name"] = names.generate_name(metadata["generateName"])
+
+
+def drop_duplicate_owners(metadata: JSONObject, warnings: list[str], *, after_admission: bool = False) -> None:
+    """Drop owner references that are equal to an earlier one, and warn of them."""
+    owners: JSONArray = metadata.get("ownerReferences") or []
+    if len(owners) < 2:
+        return
+    kept: JSONArray = []
+    dropped: list[str] = []
+    seen: set[str] = set()
+    for owner in owners:
+        uid = str(owner.get("uid", ""))
+        if uid in seen and owner in kept:
+            dropped.append(uid)
+        else:
+            seen.add(uid)
+            kept.append(owner)
+    if dropped:
+        metadata["ownerReferences"] = kept
+        warnings.append(_DUPLICATE_OWNERS.format(_AFTER_ADMISSION if after_admission else "", ", ".join(dropped)))
 
 
 def keep_from_old(metadata: JSONObject, old: JSONObject) -> None:

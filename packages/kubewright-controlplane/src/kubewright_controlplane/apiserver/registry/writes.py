@@ -23,6 +23,7 @@ from kubewright_controlplane.apiserver.registry.model import Attributes, Resourc
 from kubewright_controlplane.apiserver.registry.objects import encode, from_stored
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.storage.events import Entry
+from kubewright_controlplane.schema.ownership.managedfields import fault_of_managed_fields
 from kubewright_controlplane.schema.structural.default import copied
 
 if TYPE_CHECKING:
@@ -85,7 +86,10 @@ class Write(Protocol):
         ...
 
     def validate(self) -> None:
-        """Prepare and validate the object, and let the built-in plugins check it. Raises Invalid, Forbidden."""
+        """Prepare and validate the object, and let the built-in plugins check it.
+
+        Raises Conflict for an update of an older version than the stored one, Invalid, Forbidden.
+        """
         ...
 
     def commit(self) -> WriteResult:
@@ -97,6 +101,20 @@ def finish(write: Write) -> WriteResult:
     """Validate and commit a write that waits for nobody."""
     write.validate()
     return write.commit()
+
+
+_BROKEN_MANAGED_FIELDS = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
+    "admission controller; please fix your requests: {}"
+)
+
+
+def _restore_managed_fields(before: JSONObject | None, after: JSONObject, warnings: list[str]) -> None:
+    """Restore managedFields that a webhook has made invalid, and warn of them."""
+    metadata, old = after["metadata"], (before or {}).get("metadata") or {}
+    if fault := fault_of_managed_fields(metadata.get("managedFields")):
+        warnings.append(_BROKEN_MANAGED_FIELDS.format(fault))
+        metadata["managedFields"] = old.get("managedFields")
 
 
 class Create:
@@ -121,8 +139,11 @@ class Create:
         registry, obj, attributes = self._registry, self._object, self.attributes
         metadata = obj["metadata"]
         if obj is not self._begun:  # admission has replaced it
+            _restore_managed_fields(self._begun, obj, self._call.warnings)
+            metadata = meta.metadata_of(obj)
             registry.reset_create(obj)
             meta.match_namespace(registry.resource, metadata, attributes.namespace)
+        meta.drop_duplicate_owners(metadata, self._call.warnings, after_admission=True)
         self._generates_name = not metadata.get("name")
         meta.fill_for_create(metadata, registry.clock.now())
         attributes.name = metadata.get("name", "")
@@ -171,13 +192,11 @@ class Update:
         target: Target,
         attributes: Attributes,
         call: WriteCall,
-        faults: list[FieldError],
     ) -> None:
         self.attributes = attributes
         self._registry = registry
         self._target = target
         self._call = call
-        self._faults = faults
         self._begun = attributes.object
         registry.admission.admit(attributes)
 
@@ -193,8 +212,10 @@ class Update:
     def validate(self) -> None:
         registry, new, attributes = self._registry, self._object, self.attributes
         if new is not self._begun:  # admission has replaced it
-            self._faults = registry.reset_update(self._target, new)
-        faults = self._faults + self._prepare(new)
+            _restore_managed_fields(self._begun, new, self._call.warnings)
+        faults = registry.reset_update(self._target, new)
+        meta.drop_duplicate_owners(new["metadata"], self._call.warnings, after_admission=True)
+        faults += self._prepare(new)
         if faults:
             kind = self._fault_kind()
             raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", faults)

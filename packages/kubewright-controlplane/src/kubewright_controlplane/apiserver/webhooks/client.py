@@ -2,8 +2,9 @@
 
 Guarantees
     A call takes at most the webhook's timeout, and is given up when the request that caused it is.
-    An answer of more than `_MAX_ANSWER` bytes, also after decompression, is an error. Redirects are not followed, and
-    no proxy is used.
+    An answer of more than `_MAX_ANSWER` bytes, also after decompression, is an error. No proxy is used.
+    A redirect that repeats the review (307, 308) is followed to the same server only. A real API server also follows
+    it to others, and any other redirect without the review, which no webhook can answer.
     At most `_MAX_CALLS` calls of one webhook run at a time; others wait, within their timeout. So a webhook whose
     calls cause further calls of itself comes to an end.
 
@@ -21,7 +22,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import msgspec
 
@@ -33,6 +34,8 @@ from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady,
 
 _MAX_ANSWER: Final = 16 * 1024 * 1024
 _MAX_CALLS: Final = 100
+_MAX_REQUESTS: Final = 10
+"""The requests of one call, the first and its redirects."""
 _MAX_CLIENTS: Final = 200
 _MAX_QUOTED: Final = 2048
 _IDLE_SECONDS: Final = 20.0
@@ -85,7 +88,7 @@ class WebhookClients:
         request = Request("POST", target, dict(_HEADERS), body)
         try:
             async with asyncio.timeout(timeout):
-                response = await self._send(config, timeout, origin, request)
+                response = await self._follow(config, timeout, origin, request)
                 answer = await response.read()
         except (ConnectionFailed, TimeoutError, ServiceNotReady) as error:
             raise CallFailed(f'Post "{origin}{target}": {_why(error)}') from error
@@ -103,6 +106,17 @@ class WebhookClients:
         clients = list(self._clients.values())
         self._clients.clear()
         await asyncio.gather(*(each.close() for each in clients), *self._closing)
+
+    async def _follow(self, config: JSONObject, timeout: int, origin: str, request: Request) -> Response:
+        """Send a request, and send it again to where the server redirects it."""
+        location = ""
+        for _ in range(_MAX_REQUESTS):
+            response = await self._send(config, timeout, origin, request)
+            if response.status not in (307, 308) or not response.headers.get("location"):
+                return response
+            location = response.headers["location"]
+            request = Request("POST", _redirected(origin, request.target, location), dict(_HEADERS), request.body)
+        raise CallFailed(f'Post "{location}": stopped after {_MAX_REQUESTS} redirects')
 
     async def _send(self, config: JSONObject, timeout: int, origin: str, request: Request) -> Response:
         host = urlsplit(origin).hostname or ""
@@ -182,6 +196,19 @@ def _target(config: JSONObject) -> tuple[str, str]:
 
 def _cleaned(path: str) -> str:
     return posixpath.normpath("/" + path.lstrip("/"))
+
+
+def _redirected(origin: str, target: str, location: str) -> str:
+    """Return the target of a redirect. Raises CallFailed if it leads to another server."""
+    own = urlsplit(origin)
+    try:
+        url = urlsplit(urljoin(origin + target, location))
+        is_own = (url.scheme, url.hostname, url.port or 443) == (own.scheme, own.hostname, own.port or 443)
+    except ValueError as error:
+        raise CallFailed(f'Post "{origin}{target}": redirected to an invalid address: {error}') from None
+    if not is_own:
+        raise CallFailed(f'Post "{url.geturl()}": redirects to other servers are not followed; configure that address')
+    return urlunsplit(("", "", url.path or "/", url.query, ""))
 
 
 def _server_name(service: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from kubewright.machinery.errors import APIError
+from kubewright.machinery.errors import Invalid, RequestTooLarge
 from kubewright.machinery.json import JSONArray, JSONObject, equal
 from kubewright.machinery.patch import json_patch
 from kubewright_controlplane.apiserver.admission.matching import Candidate
@@ -66,7 +66,10 @@ def _apply(webhook: Webhook, write: VersionedAttributes, patch: JSONArray) -> bo
         text = f'admission webhook "{webhook.name}" attempted to modify the object'
         raise internal_error(f"{text}, which is not supported for this operation")
     try:
-        patched = json_patch(write.object, patch)
-    except APIError as error:
+        return write.replace_object(json_patch(write.object, patch))
+    except Invalid as error:
         raise internal_error(str(error.__cause__ or error)) from error
-    return write.replace_object(patched)
+    except RequestTooLarge as error:
+        raise internal_error(str(error)) from error
+    except RecursionError:
+        raise internal_error(f'admission webhook "{webhook.name}" made an object that is nested too deeply') from None

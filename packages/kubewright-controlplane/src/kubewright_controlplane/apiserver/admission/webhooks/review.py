@@ -23,6 +23,9 @@ from kubewright_controlplane.apiserver.webhooks.validation import REVIEW_VERSION
 _GROUP: Final = "admission.k8s.io"
 _PATCH_TYPE: Final = "JSONPatch"
 _LOWEST_FAILURE: Final = 400
+_HIGHEST_CODE: Final = 999
+_PANIC: Final = 500
+"""The answer for a code with more than three digits: a real API server panics when it writes one."""
 _GO_META: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -38,6 +41,7 @@ class Answer:
     allowed: bool
     warnings: list[str]
     """For the client, without those that have control characters."""
+    audit_annotations: dict[str, str]
     patch: JSONArray
     result: JSONObject | None
 
@@ -49,7 +53,7 @@ class Answer:
         status = Status.from_dict(result)
         return from_status(
             Status(
-                code=max(status.code, _LOWEST_FAILURE),
+                code=max(status.code, _LOWEST_FAILURE) if status.code <= _HIGHEST_CODE else _PANIC,
                 reason=status.reason,
                 message=f"{text}: {why}" if why else f"{text} without explanation",
                 details=status.details,
@@ -95,6 +99,7 @@ def decode_answer(version: str, uid: str, body: bytes, *, mutating: bool) -> Ans
     if not all(isinstance(each, str) for each in warnings):
         raise _undecodable("response.warnings", warnings, str)
     return Answer(
+        audit_annotations=annotations,
         allowed=_field(response, "response.", "allowed", bool, False),
         warnings=[each for each in warnings if not any(unicodedata.category(rune) == "Cc" for rune in each)],
         patch=_decode_patch(patch, patch_type or _PATCH_TYPE) if mutating else [],
@@ -194,10 +199,10 @@ def _checked_result(result: JSONObject | None) -> JSONObject | None:
         return None
     path = "response.status."
     for field, wanted in _STATUS_FIELDS.items():
-        _field(result, path, field, wanted, None)
+        _check_range(f"{path}{field}", _field(result, path, field, wanted, None))
     details = _field(result, path, "details", dict, {})
     for field, wanted in _DETAIL_FIELDS.items():
-        _field(details, f"{path}details.", field, wanted, None)
+        _check_range(f"{path}details.{field}", _field(details, f"{path}details.", field, wanted, None))
     for cause in details.get("causes") or ():
         if not is_object(cause):
             raise _undecodable(f"{path}details.causes", cause, dict)
@@ -232,6 +237,11 @@ def _field(obj: JSONObject, path: str, name: str, wanted: type, default: Any) ->
     if value.__class__ is not wanted:
         raise _undecodable(f"{path}{name}", value, wanted)
     return value
+
+
+def _check_range(path: str, value: object) -> None:
+    if isinstance(value, int) and not -(2**31) <= value < 2**31:
+        raise _unreadable(f"json: cannot unmarshal number {value} into Go struct field Status.{path} of type int32")
 
 
 def _json_type(value: object) -> str:

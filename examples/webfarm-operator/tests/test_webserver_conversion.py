@@ -8,7 +8,7 @@ from kubewright.testing import check_round_trips
 
 from webfarm_operator.api.v1.webserver import ServiceSettings, Variable, WebServer, WebServerSpec, WebServerStatus
 from webfarm_operator.api.v1alpha1 import webserver as v1alpha1
-from webfarm_operator.webhook.conversion import conversion, megabytes
+from webfarm_operator.webhook.webserver_conversion import conversion, megabytes
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 NEW = WebServer(

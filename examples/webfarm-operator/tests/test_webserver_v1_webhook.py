@@ -5,7 +5,7 @@ from kubewright import ObjectMeta
 from kubewright.testing import review
 
 from webfarm_operator.api.v1.webserver import ServiceSettings, ServiceType, WebServer, WebServerSpec
-from webfarm_operator.webhook.webserver import check, set_defaults
+from webfarm_operator.webhook.webserver_v1 import set_defaults, validate
 
 
 def webserver(
@@ -31,24 +31,24 @@ async def test_a_chosen_number_stays() -> None:
 
 
 async def test_the_memory_of_all_pods_is_limited() -> None:
-    assert (await review(check, create=webserver(replicas=64, memory="1G"))).allowed
-    result = await review(check, create=webserver(replicas=65, memory="1G"))
+    assert (await review(validate, create=webserver(replicas=64, memory="1G"))).allowed
+    result = await review(validate, create=webserver(replicas=65, memory="1G"))
     assert [each.field for each in result.causes] == ["spec.memory"]
     assert "65 Pods would use 65G, and a WebServer may use 64G" in result.message
 
 
 @pytest.mark.parametrize("memory", ["0", "-1M"])
 async def test_pods_need_memory(memory: str) -> None:
-    assert "must be greater than 0" in (await review(check, create=webserver(memory=memory))).message
+    assert "must be greater than 0" in (await review(validate, create=webserver(memory=memory))).message
 
 
 @pytest.mark.parametrize("image", ["nginx", "nginx:latest", "registry.example.com:5000/nginx"])
 async def test_an_image_without_a_version_is_a_warning(image: str) -> None:
-    result = await review(check, create=webserver(image=image))
+    result = await review(validate, create=webserver(image=image))
     assert result.allowed
     assert result.warnings == [f"spec.image: {image} can change at any time; name a version, such as nginx:1.23.1"]
 
 
 @pytest.mark.parametrize("image", ["nginx:1.23.1", "nginx@sha256:0a1b", "registry.example.com:5000/nginx:1"])
 async def test_an_image_with_a_version_is_accepted_without_a_warning(image: str) -> None:
-    assert (await review(check, create=webserver(image=image))).warnings == []
+    assert (await review(validate, create=webserver(image=image))).warnings == []

@@ -21,7 +21,7 @@ def set_defaults(ctx: AdmissionContext[WebServer]) -> None:
 
 
 @validator(WebServer)
-def check(ctx: AdmissionContext[WebServer]) -> list[FieldError]:
+def validate(ctx: AdmissionContext[WebServer]) -> list[FieldError]:
     """Limit the memory of all Pods together, and warn of images that can change."""
     spec = ctx.object.spec
     if not has_version(spec.image):

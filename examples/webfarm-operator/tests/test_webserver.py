@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from kubewright import Invalid, ObjectMeta
+from kubewright import Forbidden, Invalid, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.apis.core.v1 import Service
+from kubewright.apis.core.v1 import Namespace, Service
 from kubewright.client import MergePatch
 from kubewright.machinery import yaml
 from kubewright.models import codec
@@ -15,6 +15,7 @@ from webfarm_operator.api.v1.webserver import ServiceSettings, Variable, WebServ
 from webfarm_operator.api.v1alpha1 import webserver as v1alpha1
 
 SAMPLES = Path(__file__).parents[1] / "config/samples"
+LOAD_BALANCERS = {"metadata": {"labels": {"load-balancers": "allowed"}}}
 pytestmark = pytest.mark.usefixtures("operator")
 
 
@@ -60,6 +61,7 @@ async def test_the_children_have_the_values_of_an_object_that_an_old_client_made
 async def test_a_patch_in_the_old_version_keeps_the_rest(cluster: Cluster, namespace: str) -> None:
     service, env = ServiceSettings(type="LoadBalancer"), [Variable(name="MODE", value="fast")]
     spec = WebServerSpec(replicas=2, image="nginx:1", memory="1Gi", service=service, env=env)
+    await cluster.client.patch(Namespace, MergePatch(LOAD_BALANCERS), name=namespace)
     await cluster.client.create(WebServer(metadata=named_web(namespace), spec=spec))
     patch = MergePatch({"spec": {"size": 5}})
     old = await cluster.client.patch(v1alpha1.WebServer, patch, name="web", namespace=namespace)
@@ -75,3 +77,9 @@ async def test_requests_of_both_versions_are_checked(cluster: Cluster, namespace
     old = v1alpha1.WebServerSpec(image="nginx:1", size=100, memory_mb=1000)
     with pytest.raises(Invalid, match="100 Pods would use 100G"):
         await cluster.client.create(v1alpha1.WebServer(metadata=named_web(namespace), spec=old))
+
+
+async def test_a_load_balancer_is_refused_in_other_namespaces(cluster: Cluster, namespace: str) -> None:
+    spec = WebServerSpec(image="nginx:1", service=ServiceSettings(type="LoadBalancer"))
+    with pytest.raises(Forbidden, match="load balancers cost money"):
+        await cluster.client.create(WebServer(metadata=named_web(namespace), spec=spec))
