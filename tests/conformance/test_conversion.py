@@ -233,6 +233,16 @@ async def test_an_update_takes_fields_from_managers_of_other_versions(hosts: Hos
     ]
 
 
+async def test_an_apply_sends_incomplete_objects_to_the_webhook(hosts: Hosts) -> None:
+    (await hosts.api.post(hosts.path("v1", query="?fieldManager=bob"), hosts.host("a", address="a:1"))).expect(201)
+    for note in ("first", "second"):
+        config = hosts.host("a", note=note)
+        (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), config, "apply")).expect(200)
+    sent = [obj for each in hosts.hooks.called("/convert") for obj in each["objects"]]
+    newer = [obj.get("spec", {}) for obj in sent if obj["apiVersion"].endswith("/v2")]
+    assert any("host" not in each for each in newer)
+
+
 async def test_a_policy_sees_the_version_that_it_matches(hosts: Hosts) -> None:
     rule = {"apiGroups": [hosts.group], "apiVersions": ["v2"], "operations": ["CREATE"], "resources": ["hosts"]}
     spec = {
