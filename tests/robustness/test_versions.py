@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from kubewright.http.message import Request
 from kubewright.testing import Cluster, eventually
 from robustness.faults import Gate, between
 from robustness.processes import ROOT
-from robustness.webfarm import CRD, NEW, NEW_WRITERS, OLD, OLD_WRITERS, RULES, Clients, Releases, check_owners
+from robustness.webfarm import CRD, NEW, NEW_WRITERS, OLD, OLD_WRITERS, RULES, Clients, Releases
 from webfarm_operator.api.v1.webserver import WebServer
 from webfarm_operator.controller.children import deployment_for
 
@@ -222,19 +221,16 @@ async def test_a_migration_loses_nothing_although_a_process_is_killed_at_each_wr
 @pytest.mark.long
 async def test_a_migration_loses_nothing_although_the_operator_is_killed_at_random(world: World) -> None:
     await grow_up(world)
-    killing = asyncio.create_task(kill_at_random(world.releases, world.clients.chance))
+    killing = asyncio.create_task(kill_at_random(world.releases, world.clients.chance, times=10))
     migration = Migration(world.cluster.kubeconfig())
     while await migration.run() != 0:
         world.raise_failures()
-    killing.cancel()
-    with suppress(asyncio.CancelledError):
-        await killing
-    await world.releases.kill()
+    await killing
     await check_migrated(world)
 
 
-async def kill_at_random(releases: Releases, chance: random.Random) -> None:
-    while True:
+async def kill_at_random(releases: Releases, chance: random.Random, times: int) -> None:
+    for _ in range(times):
         await eventually(releases.works)
         await asyncio.sleep(chance.uniform(0.0, 3.0))
         await releases.kill()
@@ -264,7 +260,7 @@ async def check_migrated(world: World) -> None:
     for kind in (OLD, NEW):
         await world.clients.check_all(kind)
     for name in world.clients.names:
-        check_owners(await world.cluster.client.get(NEW, name, namespace=world.clients.namespace))
+        world.clients.check_owners(await world.cluster.client.get(NEW, name, namespace=world.clients.namespace))
     await eventually(children_are_right, world)
 
     await world.releases.install_last()

@@ -279,8 +279,12 @@ def _refuse_existing(record: Record, versions: list[Resource], resource: Resourc
             ("validator", asked.validation, each.webhooks.validation),
         ):
             if is_asked and exists:
-                why = "" if each == resource else "; the API server converts objects of other versions for it"
-                raise ConfigError(f"{each.kind} already has a {what} for {each.version}, in {place}{why}")
+                way_out = (
+                    "edit it, or overwrite the file with --force"
+                    if each == resource
+                    else "the API server converts objects of other versions for it"
+                )
+                raise ConfigError(f"{each.kind} already has a {what} for {each.version}, in {place}; {way_out}")
         if asked.spokes and each.webhooks.spokes:
             place = webhooks.module_file(record, each, "conversion")
             if each != resource:
@@ -289,7 +293,10 @@ def _refuse_existing(record: Record, versions: list[Resource], resource: Resourc
                     "to extend it"
                 )
             if set(asked.spokes) <= set(each.webhooks.spokes):
-                raise ConfigError(f"{each.kind} already has a conversion of all these versions, in {place}")
+                raise ConfigError(
+                    f"{each.kind} already has a conversion of all these versions, in {place}; edit it, or "
+                    "overwrite the file with --force"
+                )
 
 
 def _group_option(resource: Resource) -> str:

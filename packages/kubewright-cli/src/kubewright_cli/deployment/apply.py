@@ -35,7 +35,7 @@ from kubewright_cli.manifests.workload import selector
 
 _MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
-_CONFIGURATIONS: Final = (
+ADMISSION: Final = (
     MutatingWebhookConfiguration.__api__,
     ValidatingWebhookConfiguration.__api__,
     MutatingAdmissionPolicyBinding.__api__,
@@ -49,7 +49,7 @@ _ENFORCED_WITHIN: Final = 10.0
 """Seconds for an API server to notice that a policy is deleted."""
 _RETRIED_EACH: Final = 0.2
 _PRUNED: Final = (
-    *_CONFIGURATIONS,
+    *ADMISSION,
     Deployment.__api__,
     Service.__api__,
     NetworkPolicy.__api__,
@@ -103,8 +103,8 @@ async def deploy(
 async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, timeout: float) -> AsyncGenerator[Change]:
     """Delete what `deploy` applied, in reverse order.
 
-    Deletes the configurations of webhooks and the policies first, so that no write is rejected, and then the objects of
-    the operator's kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the
+    Deletes webhook configurations and policies first, so that no write is rejected. Then deletes the objects of the
+    operator's kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the
     CRDs remain: the objects are stored in the storage version, because nothing converts them afterwards. A Namespace
     without the deployment's labels remains. Ends when everything is gone.
 
@@ -112,15 +112,15 @@ async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, tim
     """
     settings, documents, objects = manifests.settings, manifests.objects(), Objects(client)
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
-    configurations = [each async for each in _surplus(client, settings, set(), among=_CONFIGURATIONS)]
-    async for change in delete_all(client, configurations, timeout=timeout):
+    admission = [each async for each in _surplus(client, settings, set(), among=ADMISSION)]
+    async for change in delete_all(client, admission, timeout=timeout):
         yield change
     async for change in _stop_broken(client, definitions, settings.namespace):
         yield change
     remaining = (
         _keep_readable(client, manifests, definitions, timeout=timeout)
         if keep_crds
-        else _delete_customs(client, definitions, {each.metadata.name for each in configurations}, timeout)
+        else _delete_customs(client, definitions, {each.metadata.name for each in admission}, timeout)
     )
     async for change in remaining:
         yield change
@@ -192,8 +192,7 @@ async def _delete_customs(
 async def _store_in_one_version(client: Client, definitions: Iterable[JSONObject]) -> AsyncGenerator[Change]:
     """Migrate the objects that an operator converts. Raises ConfigError if the API server refuses writes."""
     for crd in definitions:
-        installed = await crds.installed_crd(client, crd)
-        if installed is None or conversions.conversion_of(installed).get("strategy") != "Webhook":
+        if not await conversions.is_converted(client, crd):
             continue
         try:
             planned = await migration.plan(client, crd)

@@ -77,6 +77,12 @@ async def answers(url: str) -> bool:
     return True
 
 
+async def is_converted(client: Client, crd: JSONObject) -> bool:
+    """Return whether a webhook converts the objects of the installed CRD."""
+    installed = await _installed(client, crd["metadata"]["name"])
+    return installed is not None and conversion_of(installed).get("strategy") == "Webhook"
+
+
 async def to_install(client: Client, crd: JSONObject) -> JSONObject:
     """Return the document to apply by a command that installs CRDs without an operator: it keeps the conversion of the
     installed CRD.

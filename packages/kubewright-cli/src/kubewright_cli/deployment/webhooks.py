@@ -30,7 +30,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import CustomResource
 from kubewright.webhooks import AdmissionWebhook
 from kubewright_cli.deployment import conversions
-from kubewright_cli.deployment.apply import labels_of
+from kubewright_cli.deployment.apply import ADMISSION, labels_of
 from kubewright_cli.deployment.certificates import ServingCertificate
 from kubewright_cli.deployment.crds import api_of, installed_crd, served_versions
 from kubewright_cli.deployment.objects import Objects
@@ -84,10 +84,10 @@ async def webhook_problems(
 
 
 async def outdated_configurations(client: Client, manifests: Manifests) -> AsyncGenerator[WebhookProblem]:
-    """Yield the configurations that differ from what the program declares."""
-    objects = Objects(client)
+    """Yield the webhook configurations and policies that differ from what the program declares."""
+    objects, kinds = Objects(client), {api.kind for api in ADMISSION}
     for document in manifests.objects():
-        if document["kind"] in (MutatingWebhookConfiguration.__api__.kind, ValidatingWebhookConfiguration.__api__.kind):
+        if document["kind"] in kinds:
             name = f"{document['kind'].lower()}/{document['metadata']['name']}"
             if await objects.differs(document):
                 yield WebhookProblem(name, "differs from the program's", _DEPLOY, calls_fail=False)

@@ -80,6 +80,13 @@ class Certificates:
         """The data of a Secret, which Kubernetes' type kubernetes.io/tls accepts."""
         return {BUNDLE: self.bundle, CA_KEY: self.ca_key, CERTIFICATE: self.certificate, KEY: self.key}
 
+    @property
+    def expirations(self) -> dict[str, datetime]:
+        """When the certificate of the server ends, and the CA that signed it."""
+        server, authorities = read_certificates(self.certificate)[0], read_certificates(self.bundle)
+        ca = next(each for each in authorities if is_signed_by(server, each))
+        return {"ca": ca.not_valid_after_utc, "server": server.not_valid_after_utc}
+
     def advanced(self, hosts: Sequence[str], now: datetime, *, trusted: bool) -> Certificates:
         """Return the certificates after the next step that is due; the same if none is.
 
