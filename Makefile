@@ -11,10 +11,10 @@ BIN := .venv/bin
 SOURCES := packages/kubewright/src:packages/kubewright-controlplane/src:packages/kubewright-cli/src
 TARGET ?= embedded
 EXAMPLE ?= webserver-operator
-# The tests of the examples are among those of `tests`, each example alone; on other control planes they run unchanged.
-TESTS ?= tests $(if $(filter embedded,$(TARGET)),,examples)
-# `make test-long` runs the long tests. Other control planes run all tests at once.
+TESTS ?= tests examples
+# `make test-long` runs the long tests, and the examples with a thousand objects. Other control planes run all tests.
 MARKERS ?= $(if $(filter embedded,$(TARGET)),not long)
+SAMPLE := $(if $(filter embedded,$(TARGET)),-k 'not thousand')
 # Tests wait half of their time, so each core runs two. A real control plane uses the other half of the core.
 WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print(cores * $(if $(filter embedded,$(TARGET)),2,1))')
 HOURS ?= 3
@@ -77,11 +77,12 @@ demo: .venv/.installed ## Run an example operator through its whole walk-through
 
 .PHONY: test
 test: .venv/.tools ## Run the tests: unit, integration, conformance, examples. TARGET=real runs all of them on a real control plane.
-	@$(BIN)/python -m pytest $(TESTS) --kubewright-target=$(TARGET) -m '$(MARKERS)' -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest $(TESTS) --kubewright-target=$(TARGET) -m '$(MARKERS)' $(SAMPLE) -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: .venv/.tools ## Run the tests that `make test` leaves out: the same behavior in more cases.
-	@$(BIN)/python -m pytest tests -m long -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests examples -m long -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest examples -k thousand -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
 
 .PHONY: coverage
 coverage: .venv/.tools ## Run the unit tests and print which lines they reach, as information: build/coverage/index.html.

@@ -29,21 +29,38 @@ PROJECTS: Final = {
         "init --domain example.com --project-name fleet --python 3.12 --multigroup --namespaced "
         "--owner Fleet --license Apache-2.0",
         "create api --group ship --version v1beta1 --kind Frigate",
+        "create webhook --kind Frigate --defaulting",
         "create api --group ship --version v1 --kind Frigate",
+        "create webhook --kind Frigate --programmatic-validation",
+        "create webhook --kind Frigate --conversion",
         "create api --group ship --version v1 --kind Cruiser --namespaced=false --controller=false",
+        "create webhook --kind Cruiser --programmatic-validation --validation-path /cruisers",
         "create api --group sea-creatures --version v1alpha1 --kind Octopus --plural octopodes",
         "create api --group fiz --version v1 --kind Cruiser",
+        "create webhook --group fiz --kind Cruiser --programmatic-validation",
         "create controller --group apps --version v1 --kind Deployment",
+        "create webhook --group apps --version v1 --kind Deployment --defaulting",
+        "create webhook --group core --version v1 --kind Pod --programmatic-validation",
         "generate",
     ],
 }
 
 
+_ALL: Final = """
+import sys
+from kubewright_cli.main import cli
+for command in sys.argv[1:]:
+    cli.main(command.split(), standalone_mode=False)
+"""
+"""Runs several commands in one process. The last one of a project imports it, and so gets a process of its own."""
+
+
 def make(name: str, folder: Path) -> None:
     """Run the commands of a project in `folder`, which is empty."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("KUBE")}
-    for command in PROJECTS[name]:
-        subprocess.run([KUBEWRIGHT, *command.split()], cwd=folder, check=True, capture_output=True, env=environment)
+    *scaffold, generate = PROJECTS[name]
+    for command in ([sys.executable, "-c", _ALL, *scaffold], [str(KUBEWRIGHT), *generate.split()]):
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
     for cache in folder.rglob("__pycache__"):
         shutil.rmtree(cache)
 

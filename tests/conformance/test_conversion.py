@@ -19,6 +19,7 @@ from conformance.rawapi import API, Answer, until
 Object: TypeAlias = dict[str, Any]
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POLICIES = "/apis/admissionregistration.k8s.io/v1"
 NOTE = "example.com/note"
 
 
@@ -185,6 +186,42 @@ async def test_managers_own_fields_in_their_versions(hosts: Hosts) -> None:
     ]
 
 
+async def test_an_applier_that_changes_versions_gives_up_the_fields_that_it_no_longer_applies(hosts: Hosts) -> None:
+    first = hosts.path("v2", "a", "?fieldManager=ann")
+    (await hosts.api.patch(first, hosts.host("a", host="a", port=1, note="old"), "apply")).expect(201)
+    (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=ann"), hosts.host("a", address="a:1"), "apply")).expect(
+        200
+    )
+    assert (await hosts.api.get(hosts.path("v2", "a"))).json["spec"] == {"host": "a", "port": 1}
+    managed = (await hosts.api.get(hosts.path("v2", "a"))).json["metadata"]["managedFields"]
+    assert [(each["manager"], each["apiVersion"], each["fieldsV1"]) for each in managed] == [
+        ("ann", f"{hosts.group}/v1", {"f:spec": {"f:address": {}}})
+    ]
+
+
+async def test_an_applier_that_changes_versions_leaves_the_fields_of_others(hosts: Hosts) -> None:
+    note = hosts.host("a", host="a", port=1, note="ours")
+    (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), note, "apply")).expect(201)
+    shared = {**hosts.host("a", note="ours"), "apiVersion": f"{hosts.group}/v2"}
+    (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=bob"), shared, "apply")).expect(200)
+    (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=ann"), hosts.host("a", address="a:2"), "apply")).expect(
+        200
+    )
+    assert (await hosts.api.get(hosts.path("v2", "a"))).json["spec"] == {"host": "a", "port": 2, "note": "ours"}
+
+
+async def test_an_applier_leaves_fields_that_others_own_in_another_version(hosts: Hosts) -> None:
+    (
+        await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), hosts.host("a", host="a", port=1), "apply")
+    ).expect(201)
+    (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=bob"), hosts.host("a", address="a:1"), "apply")).expect(
+        200
+    )
+    less = {**hosts.host("a", host="a"), "apiVersion": f"{hosts.group}/v2"}
+    (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), less, "apply")).expect(200)
+    assert (await hosts.api.get(hosts.path("v1", "a"))).json["spec"] == {"address": "a:1"}
+
+
 async def test_an_update_takes_fields_from_managers_of_other_versions(hosts: Hosts) -> None:
     (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=ann"), hosts.host("a", address="a:1"), "apply")).expect(
         201
@@ -194,6 +231,32 @@ async def test_an_update_takes_fields_from_managers_of_other_versions(hosts: Hos
     assert [(each["manager"], each["operation"], each["apiVersion"], each["fieldsV1"]) for each in managed] == [
         ("bob", "Update", f"{hosts.group}/v2", {"f:spec": {"f:port": {}}})
     ]
+
+
+async def test_a_policy_sees_the_version_that_it_matches(hosts: Hosts) -> None:
+    rule = {"apiGroups": [hosts.group], "apiVersions": ["v2"], "operations": ["CREATE"], "resources": ["hosts"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "object.spec.port != 13", "message": "an unlucky port"}],
+    }
+    name = hosts.group
+    (
+        await hosts.api.post(f"{POLICIES}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec})
+    ).expect(201)
+    bound = {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}}
+    (await hosts.api.post(f"{POLICIES}/validatingadmissionpolicybindings", bound)).expect(201)
+
+    async def is_refused() -> bool:
+        unlucky = hosts.host(f"h{secrets.token_hex(4)}", address="a:13")
+        answer = await hosts.api.post(hosts.path("v1"), unlucky)
+        return answer.status == 422 and "an unlucky port" in answer.json["message"]
+
+    try:
+        await until(is_refused)
+        await hosts.create("lucky", address="a:14")
+    finally:
+        await hosts.api.delete(f"{POLICIES}/validatingadmissionpolicybindings/{name}")
+        await hosts.api.delete(f"{POLICIES}/validatingadmissionpolicies/{name}")
 
 
 async def test_objects_stay_readable_when_the_storage_version_changes(hosts: Hosts) -> None:

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from conformance.rawapi import API, until
@@ -308,6 +309,61 @@ async def test_a_schema_that_is_not_structural_is_invalid(api: API) -> None:
     assert "spec.versions[0].schema.openAPIV3Schema.properties[spec].type" in fields or any(
         field.endswith("properties[spec].type") for field in fields
     ), answer.causes
+
+
+def ruled(rule: str, **rest: Any) -> dict[str, Any]:
+    return {"type": "integer", "x-kubernetes-validations": [{"rule": rule, **rest}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "faults"),
+    [
+        ({"default": 1, **ruled("self == oldSelf")}, []),
+        ({"default": 1, **ruled("self > oldSelf")}, ["default: Invalid value: 1: failed rule: self > oldSelf"]),
+        ({"default": 1, **ruled("self > 5", message="too small")}, ["default: Invalid value: 1: too small"]),
+        ({"default": 2, **ruled("self == oldSelf.orValue(2)", optionalOldSelf=True)}, []),
+        (
+            {"default": 1, **ruled("!oldSelf.hasValue()", optionalOldSelf=True)},
+            ["default: Invalid value: 1: failed rule: !oldSelf.hasValue()"],
+        ),
+        (
+            {"default": 1, **ruled("1 / (self - 1) > 0")},
+            ['default: Invalid value: "integer": division by zero evaluating rule: 1 / (self - 1) > 0'],
+        ),
+        (
+            {"type": "object", "default": {"x": 1}, "properties": {"x": ruled("self > 5")}},
+            ["default.x: Invalid value: 1: failed rule: self > 5"],
+        ),
+        (
+            {"type": "array", "default": [9, 1], "items": ruled("self > 5")},
+            ["default[1]: Invalid value: 1: failed rule: self > 5"],
+        ),
+        (
+            {"type": "array", "items": {"type": "object", "properties": {"x": {"default": 1, **ruled("self > 5")}}}},
+            ["items.properties[x].default: Invalid value: 1: failed rule: self > 5"],
+        ),
+        (
+            {
+                "type": "object",
+                "default": {"x": 1},
+                "properties": {"x": {"type": "integer"}},
+                "x-kubernetes-validations": [{"rule": "self.x > 5", "fieldPath": ".x"}],
+            },
+            ["default.x: Invalid value: failed rule: self.x > 5"],
+        ),
+    ],
+)
+async def test_a_default_satisfies_the_rules_of_its_schema(api: API, schema: dict[str, Any], faults: list[str]) -> None:
+    body = crd("gizmos", "defaults.example.com")
+    root = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    root["properties"] = {"field": schema}
+    answer = await api.post(f"{CRDS}?dryRun=All", body)
+    place = "spec.validation.openAPIV3Schema.properties[field]."
+    if not faults:
+        answer.expect(201)
+    else:
+        found = answer.expect(422).message.partition(" is invalid: ")[2]
+        assert found == ", ".join(place + fault for fault in faults)
 
 
 async def test_a_definition_stores_exactly_one_version(api: API) -> None:

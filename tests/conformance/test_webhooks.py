@@ -142,6 +142,48 @@ async def test_updates_by_put_patch_and_apply_show_the_old_object(api: API, ns: 
     assert {each["options"]["kind"] for each in seen} == {"UpdateOptions"}
 
 
+async def test_a_mutating_webhook_sees_a_put_as_the_client_sent_it(api: API, ns: str, hooks: Hooks) -> None:
+    made = (await api.post(f"{ns}/configmaps", config_map(k="1"))).expect(201).json["metadata"]
+    await hooks.mutate(hooks.webhook("/m", MAPS))
+    await hooks.validate(hooks.webhook("/v", MAPS))
+    body = config_map(k="2")
+    body["metadata"] |= {"generation": 7, "selfLink": "/mine", "creationTimestamp": "2020-01-01T00:00:00Z"}
+    (await api.put(f"{ns}/configmaps/a?fieldManager=me", body)).expect(200)
+    (mutated,), (validated,) = hooks.called("/m"), hooks.called("/v")
+    seen = mutated["object"]["metadata"]
+    assert {each["manager"] for each in seen.pop("managedFields")} == {"conformance", "me"}
+    assert seen == {**body["metadata"], "namespace": hooks.namespace}
+    final = validated["object"]["metadata"]
+    assert [final[key] for key in ("uid", "creationTimestamp")] == [made["uid"], made["creationTimestamp"]]
+    assert "generation" not in final
+
+
+async def test_a_mutating_webhook_sees_the_status_of_a_put(api: API, ns: str, hooks: Hooks) -> None:
+    path = f"{ns}/replicationcontrollers"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    body = {"metadata": {"name": "a"}, "spec": {"replicas": 0, "selector": {"a": "b"}, "template": template}}
+    (await api.post(path, body)).expect(201)
+    updates = rule("replicationcontrollers", operations=("UPDATE",))
+    await hooks.mutate(hooks.webhook("/m", updates))
+    await hooks.validate(hooks.webhook("/v", updates))
+    (await api.put(f"{path}/a", body | {"status": {"replicas": 5}})).expect(200)
+    mutated, validated = hooks.called("/m")[-1], hooks.called("/v")[-1]
+    assert mutated["object"]["status"]["replicas"] == 5
+    assert validated["object"]["status"]["replicas"] == 0
+
+
+async def test_a_write_of_an_old_version_is_refused_after_the_mutating_webhooks(
+    api: API, ns: str, hooks: Hooks
+) -> None:
+    (await api.post(f"{ns}/configmaps", config_map(k="1"))).expect(201)
+    await hooks.mutate(hooks.webhook("/m", MAPS))
+    await hooks.validate(hooks.webhook("/v", MAPS))
+    body = config_map(k="2")
+    body["metadata"]["resourceVersion"] = "1"
+    (await api.put(f"{ns}/configmaps/a", body)).expect(409)
+    assert (len(hooks.called("/m")), len(hooks.called("/v"))) == (1, 0)
+
+
 async def test_a_create_by_put_or_apply_is_a_create(api: API, ns: str, hooks: Hooks) -> None:
     await hooks.validate(hooks.webhook("/v", rule("*", group="*")))
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "x"}}

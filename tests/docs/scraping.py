@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 
-import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubewright import Context, LeaderElection, Manager, controller
-from kubewright.apis.core.v1 import ConfigMap
+from kubewright.apis.core.v1 import ConfigMap, Secret
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
-from kubewright.manager import Certificate
 from kubewright.testing import Cluster, eventually
-from kubewright.webhooks import AdmissionContext, validator
+from kubewright.webhooks import AdmissionContext, ManagedCertificate, validator
 
 
 @validator(ConfigMap)
@@ -25,14 +22,8 @@ def check(ctx: AdmissionContext[ConfigMap]) -> None: ...
 async def look(ctx: Context[ConfigMap]) -> None: ...
 
 
-async def scraped(cluster: Cluster, namespace: str, folder: Path) -> dict[str, set[str]]:
-    """Return the names of a running manager's metrics, with their labels. `folder` is for its certificate."""
-    authority, certificate = trustme.CA(), Certificate(folder / "tls.crt", folder / "tls.key")
-    issued = authority.issue_cert("localhost")
-    issued.private_key_pem.write_to_path(certificate.key)
-    issued.cert_chain_pems[0].write_to_path(certificate.certificate)
-    trusting = ssl.create_default_context()
-    authority.configure_trust(trusting)
+async def scraped(cluster: Cluster, namespace: str) -> dict[str, set[str]]:
+    """Return the names of a running manager's metrics, with their labels."""
     manager = Manager(
         [look],
         config=cluster.config,
@@ -41,7 +32,7 @@ async def scraped(cluster: Cluster, namespace: str, folder: Path) -> dict[str, s
         metrics_address="127.0.0.1:0",
         webhooks=[check],
         webhook_port=0,
-        webhook_certificate=certificate,
+        webhook_certificate=ManagedCertificate(namespace=namespace, hosts=["localhost"]),
         leader_election=LeaderElection(),
     )
     async with manager:
@@ -50,6 +41,8 @@ async def scraped(cluster: Cluster, namespace: str, folder: Path) -> dict[str, s
             assert sum(manager.metrics.controllers["configmap"].outcomes.values()) > 0
 
         await eventually(looked)
+        secret = await cluster.client.get(Secret, "webhook-server-cert", namespace=namespace)
+        trusting = ssl.create_default_context(cadata=secret.data["ca.crt"].decode())
         api_server = HTTPClient(f"https://localhost:{manager.webhook_port}", ssl=trusting)
         await api_server.send(Request("POST", check.path))
         await api_server.close()

@@ -22,6 +22,7 @@ def test_the_page_names_exactly_the_generated_files() -> None:
     rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
     named = {path for row in rows for path in re.findall("`([^`]+)`", row)}
     later = {"dist/install.yaml", "dist/chart", "config/samples/my_v1_webserver.yaml"}
+    later |= {path for path in named if "webhook" in path or "conversion" in path}  # of `create webhook`
     assert [path for path in sorted(named - later) if not (MINIMAL / path).exists()] == []
     files = {
         str(path.relative_to(MINIMAL)) for path in MINIMAL.rglob("*") if path.is_file() and "cache" not in str(path)

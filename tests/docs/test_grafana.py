@@ -25,8 +25,8 @@ def queries() -> list[str]:
     return [target["expr"] for panel in panels() for target in panel["targets"]]
 
 
-async def test_every_metric_and_label_of_the_dashboard_exists(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
-    shown = await scraped(cluster, namespace, tmp_path)
+async def test_every_metric_and_label_of_the_dashboard_exists(cluster: Cluster, namespace: str) -> None:
+    shown = await scraped(cluster, namespace)
     assert len(queries()) > 20
     for query in queries():
         names = _METRIC.findall(query)

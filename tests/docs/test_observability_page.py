@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from docs.scraping import scraped
 from docs.snippets import ROOT
@@ -27,9 +26,9 @@ def family(name: str) -> str:
     return name
 
 
-async def test_every_metric_is_in_the_table_with_its_labels(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+async def test_every_metric_is_in_the_table_with_its_labels(cluster: Cluster, namespace: str) -> None:
     shown: dict[str, set[str]] = {}
-    for name, labels in (await scraped(cluster, namespace, tmp_path)).items():
+    for name, labels in (await scraped(cluster, namespace)).items():
         if not name.startswith(OF_THE_PROCESS):
             shown.setdefault(family(name), set()).update(labels - {"le"})
     assert rows() == shown

@@ -13,6 +13,7 @@ from datetime import timedelta
 from kubewright import Context, CustomResource, Manager, Model, controller, field
 from kubewright.machinery import fields
 from kubewright.manager._leader import LeaderElection
+from kubewright.policies import ValidatingPolicy, Validation
 from kubewright.webhooks import Conversion, FieldError, ManagedCertificate, Spoke, defaulter, validator
 
 
@@ -66,6 +67,7 @@ manager = Manager(
     leader_election=election,
     webhooks=[set_size, check, Conversion(Gizmo, Spoke(OldGizmo, convert_to=to_v1, convert_from=from_v1))],
     webhook_certificate=ManagedCertificate(),
+    policies=[ValidatingPolicy("{policy}", Gizmo, validations=[Validation("object.spec.note != 'no'")])],
 )
 
 if __name__ == "__main__":
@@ -91,9 +93,14 @@ class WebhookProject(Project):
         pyproject = self.folder / "pyproject.toml"
         pyproject.write_text(pyproject.read_text().replace("gadgets:manager", "gizmos:manager"))
 
-    def write(self, *_: object, stored: str = "v1", **__: object) -> None:
-        """Write the program, which stores Gizmos in the version `stored`."""
-        program = PROGRAM.format(group=self.group, new=stored == "v1", old=stored == "v1alpha1")
+    def write(self, *_: object, stored: str = "v1", hangs: bool = False, **__: object) -> None:
+        """Write the program, which stores Gizmos in the version `stored`, and has a policy of that name. `hangs`: it
+        does nothing in a Pod.
+        """
+        program = PROGRAM.format(group=self.group, new=stored == "v1", old=stored == "v1alpha1", policy=f"of-{stored}")
+        if hangs:
+            self.set('env = { POD = "yes" }')
+            program = f"import os, time\nif 'POD' in os.environ: time.sleep(1000)\n{program}"
         (self.folder / "gizmos.py").write_text(program)
 
     @property

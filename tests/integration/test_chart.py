@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import shutil
 import subprocess
@@ -139,6 +140,57 @@ def test_names_that_look_like_other_yaml_types_stay_strings() -> None:
     assert {subject["namespace"] for each in found for subject in each.get("subjects", ())} == {"no"}
 
 
+def test_a_release_names_the_objects_of_its_webhooks() -> None:
+    found = {name(each): each for each in template(TENANTS, release="blue", namespace="n")}
+    configuration = found["ValidatingWebhookConfiguration", "", "blue-tenants-validating-webhook-configuration"]
+    service = {
+        "name": "blue-tenants-webhook-service",
+        "namespace": "n",
+        "path": "/validate-tenants-example-com-v1-tenant",
+    }
+    assert configuration["webhooks"][0]["clientConfig"] == {"service": service}
+    assert ("Service", "n", service["name"]) in found
+    assert "--webhook-name-prefix=blue-tenants-" in container(list(found.values()))["args"]
+    role = found["ClusterRole", "", "blue-tenants-webhook-certificate-role"]
+    assert role["rules"][0]["resourceNames"] == [configuration["metadata"]["name"]]
+
+
+def test_the_certificate_of_webhooks_comes_from_elsewhere() -> None:
+    managed, by_cert_manager = template(TENANTS), template(TENANTS, "webhook.certificate=cert-manager")
+    assert kinds(by_cert_manager) - kinds(managed) == {"Certificate", "Issuer"}
+    assert not [each for each in by_cert_manager if "webhook-certificate-role" in each["metadata"]["name"]]
+    [certificate] = [each for each in by_cert_manager if each["kind"] == "Certificate"]
+    assert manager(by_cert_manager)["volumes"][-1]["secret"]["secretName"] == certificate["spec"]["secretName"]
+    [configuration] = [each for each in by_cert_manager if each["kind"] == "ValidatingWebhookConfiguration"]
+    injected = configuration["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
+    assert injected == f"tenants-system/{certificate['metadata']['name']}"
+    own = template(
+        TENANTS, "webhook.certificate=mine", "webhook.caBundle=-----BEGIN CERTIFICATE-----", "webhook.port=1"
+    )
+    assert manager(own)["volumes"][-1]["secret"]["secretName"] == "mine"
+    [configuration] = [each for each in own if each["kind"] == "ValidatingWebhookConfiguration"]
+    bundle = base64.b64decode(configuration["webhooks"][0]["clientConfig"]["caBundle"])
+    assert bundle == b"-----BEGIN CERTIFICATE-----"
+    [service] = [each for each in own if each["metadata"]["name"] == "tenants-webhook-service"]
+    assert service["spec"]["ports"][0]["targetPort"] == 1
+    assert {"--webhook-port=1", "--webhook-cert-path=/etc/webhook-certificate"} <= set(container(own)["args"])
+
+
+def test_webhooks_can_be_turned_off_if_nothing_needs_a_conversion() -> None:
+    found = template(TENANTS, "webhook.enabled=false")
+    assert "ValidatingWebhookConfiguration" not in kinds(found)
+    assert not [each for each in found if "webhook" in each["metadata"]["name"]]
+    assert "--webhook-port=-1" in container(found)["args"]
+    assert "nothing would convert objects between the versions of ships" in refused(FULL, 'webhook={"enabled": false}')
+
+
+def test_a_certificate_that_does_not_exist_is_refused() -> None:
+    assert "the manager makes no certificate" in refused(FULL, 'webhook={"certificate": ""}')
+    assert "name the Secret in webhook.certificate" in refused(
+        TENANTS, 'webhook={"caBundle": "-----BEGIN CERTIFICATE-----"}'
+    )
+
+
 def test_helper_roles_can_be_disabled() -> None:
     found = {name(each)[2] for each in template(MINIMAL, "rbac.helpers.enabled=false") if each["kind"] == "ClusterRole"}
     assert found == {"minimal-manager-role", "minimal-metrics-auth-role", "minimal-metrics-reader"}
@@ -172,16 +224,18 @@ def test_crds_are_kept_after_an_uninstall_unless_disabled() -> None:
 )
 def test_roles_are_in_the_namespaces_of_the_manager(value: str, namespaces: set[str], flag: str) -> None:
     found = template(TENANTS, value)
-    assert {each["metadata"]["namespace"] for each in found if each["kind"] == "Role"} == namespaces
-    assert {each["metadata"]["namespace"] for each in found if each["kind"] == "RoleBinding"} == namespaces
-    [role] = [each for each in found if each["kind"] == "ClusterRole"]
+    of_manager = [each for each in found if each["metadata"]["name"].startswith("tenants-manager-role")]
+    assert {each["metadata"]["namespace"] for each in of_manager if each["kind"] == "Role"} == namespaces
+    assert {each["metadata"]["namespace"] for each in of_manager if each["kind"] == "RoleBinding"} == namespaces
+    [role] = [each for each in of_manager if each["kind"] == "ClusterRole"]
     assert {resource for rule in role["rules"] for resource in rule["resources"]} == {"nodes", "storageclasses"}
     assert flag in container(found)["args"]
 
 
 def test_one_role_is_enough_for_all_namespaces() -> None:
     found = template(TENANTS, "watchNamespaces=all")
-    assert not kinds(found) & {"Role", "RoleBinding"}
+    of_manager = [each for each in found if each["metadata"]["name"].startswith("tenants-manager-role")]
+    assert kinds(of_manager) == {"ClusterRole", "ClusterRoleBinding"}
     assert not [each for each in container(found)["args"] if each.startswith("--namespace")]
 
 

@@ -13,6 +13,7 @@ from integration.nodeports import on_its_node_port
 
 ROOT = Path(__file__).parents[2]
 DEMOS = sorted(ROOT.glob("examples/*/demo.py"))
+SAMPLE = "webserver-operator"
 
 
 async def run(demo: Path, target: str, folder: Path) -> tuple[int | None, str]:
@@ -33,9 +34,12 @@ async def run(demo: Path, target: str, folder: Path) -> tuple[int | None, str]:
     return process.returncode, output.decode()
 
 
-@pytest.mark.parametrize(
-    "demo", [pytest.param(each, id=each.parent.name, marks=on_its_node_port(each)) for each in DEMOS]
-)
+def marks(demo: Path) -> list[pytest.MarkDecorator]:
+    own = on_its_node_port(demo)
+    return [own] if demo.parent.name == SAMPLE else [own, pytest.mark.long]
+
+
+@pytest.mark.parametrize("demo", [pytest.param(each, id=each.parent.name, marks=marks(each)) for each in DEMOS])
 async def test_a_demo_reaches_all_its_states(demo: Path, tmp_path: Path, kubewright_target: str) -> None:
     if kubewright_target == "kubeconfig":
         pytest.skip("a demo starts its own control plane")

@@ -111,11 +111,7 @@ async def test_a_manager_in_a_test_is_called_without_any_setup(doors: Cluster, n
         assert created.spec == DoorSpec(width=6, height=3)
         with pytest.raises(Invalid, match=r"spec\.width: Invalid value: 12: must be at most 10"):
             await client.create(door("big", namespace, height=6))
-
-        async def converted() -> None:
-            assert (await client.get(DoorV1Alpha1, "wide", namespace=namespace)).spec.size == 6
-
-        await eventually(converted)
+        assert (await client.get(DoorV1Alpha1, "wide", namespace=namespace)).spec.size == 6
     assert await registered(doors) == []
     assert await strategy(doors) == "None"
     crd = await client.get(CustomResourceDefinition, CRD)
@@ -175,12 +171,9 @@ async def _stopped(manager: Manager) -> None:
 
 async def test_conversions_alone_are_registered(doors: Cluster, namespace: str) -> None:
     async with Manager(webhooks=[CONVERSION], name="doors", config=doors.config):
-        await doors.client.create(door("wide", namespace, width=6))
-
-        async def converted() -> None:
-            assert (await doors.client.get(DoorV1Alpha1, "wide", namespace=namespace)).spec.size == 6
-
-        await eventually(converted)
+        old = DoorV1Alpha1(metadata=ObjectMeta(name="wide", namespace=namespace), spec=DoorV1Alpha1Spec(size=6))
+        await doors.client.create(old)
+        assert (await doors.client.get(Door, "wide", namespace=namespace)).spec.width == 6
     assert await registered(doors) == []
 
 

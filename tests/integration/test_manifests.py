@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -37,6 +38,22 @@ def test_kustomize_renders_the_installer_from_the_folders(project: Path) -> None
     built, written = kustomize(project / "config/default"), installer(project)
     assert by_name(built) == by_name(written)
     assert list(map(name, built)) == list(map(name, written))
+
+
+@needs_kubectl
+def test_an_overlay_moves_the_service_of_webhooks_with_its_references(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "full/config", tmp_path / "config")
+    text = "resources: [../config/default]\nnamespace: elsewhere\nnamePrefix: staging-\n"
+    (tmp_path / "overlay").mkdir()
+    (tmp_path / "overlay/kustomization.yaml").write_text(text)
+    built = kustomize(tmp_path / "overlay")
+    [service] = [each["metadata"] for each in built if each["metadata"]["name"].endswith("-webhook-service")]
+    assert (service["namespace"], service["name"]) == ("elsewhere", "staging-fleet-webhook-service")
+    hooks = [hook for each in built if each["kind"].endswith("WebhookConfiguration") for hook in each["webhooks"]]
+    hooks += [each["spec"]["conversion"]["webhook"] for each in built if "conversion" in each.get("spec", ())]
+    called = [hook["clientConfig"]["service"] for hook in hooks]
+    assert len(called) == 4
+    assert {(each["namespace"], each["name"]) for each in called} == {(service["namespace"], service["name"])}
 
 
 @needs_kubectl

@@ -21,6 +21,7 @@ from kubewright.apis.admissionregistration.v1 import (
 )
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.client import Client
+from kubewright.models import PolicyRule
 from kubewright.policies import (
     ApplyConfiguration,
     Binding,
@@ -103,7 +104,7 @@ POLICIES: list[Policy] = [LIMITED, SMALL, OWNED]
 
 def crate(name: str, namespace: str, *, labels: dict[str, str] | None = None, **spec: Any) -> Crate:
     metadata = ObjectMeta(name=name, namespace=namespace, labels={"stage": "live", **(labels or {})})
-    return Crate(metadata=metadata, spec=CrateSpec(**{"owner": "ann", **spec}))
+    return Crate(metadata=metadata, spec=CrateSpec(**{"owner": "ann"} | spec))
 
 
 @pytest_asyncio.fixture
@@ -132,6 +133,35 @@ async def test_requests_are_answered_as_they_are_evaluated_without_a_server(crat
         ):
             expected = evaluate(LIMITED, create=given)
             assert await answer(client, given) == shown(expected, "limited")
+
+
+async def test_users_permissions_and_namespaces_are_evaluated_as_without_a_server(
+    crates: Cluster, namespace: str
+) -> None:
+    policy = ValidatingPolicy(
+        "approved",
+        Crate,
+        validations=[
+            Validation(
+                "object.spec.size < 5 || "
+                "authorizer.group('policies.example.com').resource('crates').namespace(request.namespace)"
+                ".check('approve').allowed()",
+                message_expression="request.userInfo.username + ' may not approve'",
+            ),
+            Validation("namespaceObject.metadata.name == request.namespace"),
+            Validation("!(request.dryRun && object.metadata.name == 'never')"),
+        ],
+    )
+    create = PolicyRule(api_groups=["policies.example.com"], resources=["crates"], verbs=["create"])
+    approve = PolicyRule(api_groups=["policies.example.com"], resources=["crates"], verbs=["approve"])
+    async with Manager(policies=[policy], name="users", config=crates.config):
+        for rules in ([create], [create, approve]):
+            async with crates.service_account(rules, namespace=namespace) as account, Client(account) as client:
+                for given in (crate("a", namespace), crate("b", namespace, size=5), crate("never", namespace)):
+                    expected = evaluate(policy, create=given, permissions=rules, dry_run=True)
+                    found = await answer(client, given)
+                    assert bool(found) == (not expected.allowed), found
+                    assert ("may not approve" in found) == ("may not approve" in expected.message)
 
 
 async def test_parameters_and_bindings_act_as_they_are_evaluated_without_a_server(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from integration.command import COMMAND, environment
-from kubewright import Client, Config, ObjectMeta
+from kubewright import Client, Config, Invalid, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSpec
 from kubewright.client import Unstructured
 from kubewright.machinery import yaml
@@ -207,6 +207,7 @@ async def test_changed_types_are_installed(project: Path) -> None:
 
 
 WEBHOOK = """
+from kubewright.policies import ValidatingPolicy, Validation
 from kubewright.webhooks import AdmissionContext, defaulter
 
 from .api.v1.webserver import WebServer
@@ -217,17 +218,24 @@ def set_foo(ctx: AdmissionContext[WebServer]) -> None:
     ctx.object.spec.foo = ctx.object.spec.foo or "filled in"
 
 
-manager = manager.replace(webhooks=[set_foo])
+named = ValidatingPolicy(
+    "named", WebServer, validations=[Validation("object.spec.?foo.orValue('') != 'bad'", message="bad is refused")]
+)
+manager = manager.replace(webhooks=[set_foo], policies=[named])
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_webhooks_are_called_while_the_operator_runs(project: Path, number: signal.Signals) -> None:
+async def test_webhooks_are_called_and_policies_enforced_while_the_operator_runs(
+    project: Path, number: signal.Signals
+) -> None:
     main = project / "src/webserver_operator/main.py"
     main.write_text(main.read_text().replace('\nif __name__ == "__main__":', f'{WEBHOOK}\nif __name__ == "__main__":'))
     async with run(project, "--embedded", "--reload") as running:
         await running.says('"Controllers started"')
         client = running.client()
+        with pytest.raises(Invalid, match=r"'webserver.*\.local-named' denied request: bad is refused"):
+            await create(client, {"foo": "bad"})
         assert (await create(client, {})).content["spec"] == {"foo": "filled in"}
         running.edit("src/webserver_operator/main.py", "filled in", "renewed")
         await running.says('"Controllers started"', times=2)
@@ -235,7 +243,7 @@ async def test_webhooks_are_called_while_the_operator_runs(project: Path, number
         assert (await create(client, {})).content["spec"] == {"foo": "renewed"}
         await client.close()
         assert await running.end(number) == 0
-    assert "Webhooks not deregistered" not in running.said
+    assert "not deregistered" not in running.said
 
 
 async def test_an_api_server_elsewhere_needs_a_url(project: Path) -> None:

@@ -53,7 +53,8 @@ def test_an_operator_loads_only_the_built_in_kinds_that_it_names_and_their_depen
 
 
 def test_an_operator_without_webhooks_loads_nothing_of_them() -> None:
-    assert not within(loaded_by(OPERATOR), ("kubewright.webhooks", "kubewright.apis.admissionregistration"))
+    others = ("kubewright.webhooks", "kubewright.policies", "kubewright.apis.admissionregistration")
+    assert not within(loaded_by(OPERATOR), others)
 
 
 WEBHOOKS = f"""{OPERATOR}
@@ -70,6 +71,23 @@ def test_webhooks_load_no_built_in_kinds_and_no_heavy_library() -> None:
     loaded = loaded_by(WEBHOOKS)
     assert not within(loaded, ("kubewright.apis.admissionregistration", "kubewright.apis.apiextensions", *HEAVY))
     assert not within(loaded, SERVER)
+
+
+POLICIES = f"""{OPERATOR}
+import importlib.util
+importlib.util.find_spec = lambda name, package=None: None
+
+from kubewright.policies import ValidatingPolicy, Validation
+
+Manager(policies=[ValidatingPolicy("a", Widget, validations=[Validation("object.spec.size > 1")])])
+"""
+"""Without the control plane, as in an operator's image."""
+
+
+def test_policies_load_no_built_in_kinds_and_no_heavy_library() -> None:
+    loaded = loaded_by(POLICIES)
+    assert "kubewright.policies" in loaded
+    assert not within(loaded, ("kubewright.apis.admissionregistration", *HEAVY, *SERVER))
 
 
 def test_importing_the_front_door_loads_no_other_part_and_no_library() -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tools.pictures import architecture, charts, event, tutorial, write
+from tools.pictures import architecture, charts, event, tutorial, versions, write
 from tools.pictures.drawing import THEMES, Drawing, Theme
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -20,6 +20,7 @@ DRAWN: Final[dict[str, Callable[[Theme], Drawing]]] = {
     "event": event.draw,
     "write": write.draw,
     "tutorial": tutorial.draw,
+    "versions": versions.draw,
 }
 
 

@@ -8,7 +8,7 @@ from tools.pictures.drawing import MARGIN, WIDTH, Drawing, Hue, Theme
 
 TITLE: Final = "The life of one PATCH through the API server"
 DESCRIPTION: Final = (
-    "1: the HTTP server parses the request and knows its peer. 2: the pipeline authenticates, impersonates and "
+    "1: the HTTP server parses the request and knows its peer. 2: the server authenticates, impersonates and "
     "authorizes. 3: the resource's registry is found and the body is decoded. 4: the registry reads the object, "
     "applies the patch, conforms it to the schema, owns its fields, admits, prepares, validates and commits. "
     "Nothing is awaited between the read and the commit, so a write is atomic. 5: the store gives the object the "
@@ -19,7 +19,7 @@ DESCRIPTION: Final = (
 Step = tuple[str, str]
 BEFORE: Final = (
     ("1", "http", "Parse", "HTTP/1.1 and TLS; the peer's certificate"),
-    ("2", "pipeline", "Authorize", "certificate or token, impersonation, RBAC"),
+    ("2", "server", "Authorize", "certificate or token, impersonation, RBAC"),
     ("3", "resources", "Decode", "find the registry; JSON, YAML or protobuf"),
 )
 AFTER: Final = (

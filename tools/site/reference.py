@@ -32,6 +32,7 @@ PACKAGES: Final = (
     "kubewright.controllers.predicates",
     "kubewright.controllers.sources",
     "kubewright.webhooks",
+    "kubewright.policies",
     "kubewright.manager",
     "kubewright.testing",
     "kubewright.machinery",
@@ -45,6 +46,7 @@ PACKAGES: Final = (
     "kubewright.machinery.json",
     "kubewright.machinery.yaml",
     "kubewright_controlplane",
+    "kubewright_controlplane.policies",
     "kubewright_cli.manifests",
 )
 """The modules that have a page, in the order of the pages."""

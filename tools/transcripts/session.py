@@ -16,6 +16,10 @@ TIMEOUT: Final = 240.0
 """The longest time that a command may take, in seconds."""
 
 
+_GIT_USER: Final = {"NAME": "Ann", "EMAIL": "ann@example.com"}
+"""Whose commits the commands make."""
+
+
 class Failed(Exception):
     """A transcript cannot be replayed: a command does not end, or does not print the expected line."""
 
@@ -117,6 +121,7 @@ def _environment(home: Path, temporary: Path) -> dict[str, str]:
         "VIRTUAL_ENV": str(binaries.parent),
         "LC_ALL": "C.UTF-8",
         "COLUMNS": "100",
+        **{f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _GIT_USER.items()},
         # The default ports of programs are free at this address, whatever else runs on this machine.
         "KUBEWRIGHT_BIND_HOST": f"127.77.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}",
     }

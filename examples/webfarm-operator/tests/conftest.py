@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 from kubewright import Manager
+from kubewright.policies import LocalPolicies
 from kubewright.testing import Cluster
 from kubewright.webhooks import LocalWebhooks
 
@@ -16,13 +17,17 @@ from webfarm_operator.main import manager
 async def operator(cluster: Cluster, namespace: str) -> AsyncIterator[Manager]:
     """The running operator, with only the permissions that its controllers declare.
 
-    The API server calls its webhooks in this process.
+    The API server calls its webhooks in this process, and evaluates its policies.
     """
     await cluster.install(api)
-    registration = LocalWebhooks(config=cluster.config)
+    local = manager.replace(
+        webhook_certificate=None,
+        webhook_registration=LocalWebhooks(config=cluster.config),
+        policy_registration=LocalPolicies(config=cluster.config),
+    )
     async with (
         cluster.service_account(manager.rbac_rules(), namespace=namespace) as account,
-        manager.replace(config=account, webhook_certificate=None, webhook_registration=registration) as operator,
+        local.replace(config=account) as operator,
     ):
         await operator.wait_ready()
         yield operator

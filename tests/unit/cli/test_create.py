@@ -33,7 +33,7 @@ def create(version: str, *more: str) -> Result:
     return run("create", "api", "--version", version, "--kind", "Tenant", *more)
 
 
-def test_a_second_version_copies_the_first_and_explains_what_is_not_converted(project: Path) -> None:
+def test_a_second_version_copies_the_first_and_names_the_conversion(project: Path) -> None:
     assert create("v1alpha1").exit_code == 0
     first = project / "src/web/api/v1alpha1/tenant.py"
     first.write_text(
@@ -46,14 +46,33 @@ def test_a_second_version_copies_the_first_and_explains_what_is_not_converted(pr
     second = (project / "src/web/api/v1/tenant.py").read_text()
     assert "quota: str" in second
     assert '    version="v1",\n    storage=False,\n    short_names=["tn"],\n' in second
-    assert "Versions are not converted (conversion strategy None)" in done.output
+    assert "  kubewright create webhook --version v1alpha1 --kind Tenant --conversion --spoke v1\n" in done.output
     assert (
-        "To store them in v1, make two edits: remove storage=False from the class Tenant in src/web/api/v1/tenant.py, "
-        "and add storage=False to the class Tenant in src/web/api/v1alpha1/tenant.py." in done.output
+        "To store objects in v1, make two edits: remove storage=False from the class Tenant in "
+        "src/web/api/v1/tenant.py, and add storage=False to the class Tenant in src/web/api/v1alpha1/tenant.py."
+        in done.output
     )
     assert generate(project) == ""
     first.write_text(first.read_text().replace("    quota", "    color: str | None = None\n    quota"))
     assert generate(project).startswith("Error: Tenant: version v1 lacks spec.color of v1alpha1")
+
+
+def test_an_edited_sample_is_copied_for_another_version(project: Path) -> None:
+    create("v1")
+    samples = project / "config/samples"
+    samples.mkdir(parents=True)
+    (samples / "example_v1_tenant.yaml").write_text("apiVersion: example.com/v1\nkind: Tenant\nspec: {foo: mine}\n")
+    create("v2")
+    copy = (samples / "example_v2_tenant.yaml").read_text()
+    assert copy == "apiVersion: example.com/v2\nkind: Tenant\nspec: {foo: mine}\n"
+
+
+def test_another_version_is_in_the_group_of_the_kind(project: Path) -> None:
+    create("v1", "--group", "ship")
+    assert create("v2").exit_code == 0
+    assert 'group="ship.example.com"' in (project / "src/web/api/v2/tenant.py").read_text()
+    assert run("create", "api", "--version", "v1", "--kind", "Boat").exit_code == 0
+    assert 'group="ship.example.com"' in (project / "src/web/api/v1/boat.py").read_text()
 
 
 def test_types_that_cannot_be_copied_are_replaced_by_an_example(project: Path) -> None:
@@ -69,13 +88,6 @@ def test_a_group_of_kubernetes_points_at_create_controller(group: str) -> None:
     done = run("create", "api", "--group", group, "--version", "v1", "--kind", "Tenant", "--controller=false")
     assert f'"{group}" is an API group of Kubernetes' in done.output
     assert f"kubewright create controller --group {group} --version v1 --kind Tenant" in done.output
-
-
-def test_create_webhook_names_the_alternatives() -> None:
-    done = run("create", "webhook", "--group", "ship", "--defaulting")
-    assert done.exit_code == 1
-    assert "there is no scaffold of webhooks yet" in done.output
-    assert 'the page "Webhooks"' in done.output
 
 
 @pytest.mark.parametrize(

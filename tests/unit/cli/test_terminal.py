@@ -94,7 +94,7 @@ def complete(*words: str) -> list[str]:
 
 def test_commands_options_and_values_are_completed() -> None:
     assert complete("in") == ["init", "install"]
-    assert complete("create", "") == ["api", "controller"]
+    assert complete("create", "") == ["api", "controller", "webhook"]
     assert complete("create", "api", "--k") == ["--kind"]
     assert complete("--no") == ["--no-color"]
     assert complete("completion", "") == ["bash", "zsh", "fish"]

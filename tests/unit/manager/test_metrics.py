@@ -1,6 +1,6 @@
 """Metrics as Prometheus scrapes them, under the names in controller-runtime's dashboards."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from prometheus_client import Counter
@@ -107,6 +107,14 @@ async def test_openmetrics_is_served_on_request() -> None:
     content_type, body = render(Metrics("a"), "application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
+
+
+async def test_the_ends_of_the_webhooks_certificates_are_shown() -> None:
+    metrics = Metrics("a")
+    name = "kubewright_webhook_certificate_expiration_timestamp_seconds"
+    assert not any(name in each for each in scraped(metrics))
+    metrics.webhook_certificate_expirations = lambda: {"server": datetime(2027, 1, 1, tzinfo=UTC)}
+    assert scraped(metrics)[f"{name},certificate=server"] == 1798761600
 
 
 async def test_causes_hot_loops_stopped_deletes_and_pauses_are_counted() -> None:

@@ -45,6 +45,11 @@ class Same(CustomResource, group="fleet.test", version="v1", kind="Tenant", stor
     spec: OldSpec
 
 
+class TextSpec(Model):
+    quota: str = ""
+    parts: list[OldPart] = field(default_factory=list[OldPart])
+
+
 def to_old(new: New) -> Old:
     return Old(spec=OldSpec(parts=[OldPart(size=each.size) for each in new.spec.parts]))
 
@@ -58,9 +63,18 @@ def test_fields_that_a_served_version_lacks_are_named() -> None:
     assert lost.fields == ("spec.quota", "spec.parts[].color")
     assert str(lost) == (
         "Tenant: version v1 lacks spec.quota, spec.parts[].color of v1alpha1: a write through v1 deletes the data; "
-        "give the Manager a kubewright.webhooks.Conversion of the versions (webhooks=[...]), or add the fields to v1, "
-        "or keep them there unread (marker PreserveUnknownFields), or do not serve it (served=False)"
+        "give the Manager a Conversion of the versions (`kubewright create webhook --conversion` writes it), or add "
+        "the fields to v1, or keep them there unread (marker PreserveUnknownFields), or do not serve it (served=False)"
     )
+
+
+def test_a_field_that_has_another_type_is_named_with_its_own() -> None:
+    class Text(CustomResource, group="fleet.test", version="v1", kind="Tenant", storage=False):
+        spec: TextSpec
+
+    to_number, to_text = lost_fields([custom_resource_definition(Old, Text)])
+    assert to_text.problem == "version v1 lacks spec.quota (integer) of v1alpha1: a write through v1 deletes the data"
+    assert to_number.fields == ("spec.quota (string)",)
 
 
 def test_equal_and_unserved_versions_lose_nothing() -> None:

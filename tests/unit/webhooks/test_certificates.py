@@ -205,6 +205,8 @@ class Installation:
             served = certificate_of(each)
             issuers = [ca for ca in authorities if is_issued_by(served, ca)]
             assert issuers, "the API server does not know the CA"
+            ends = {"ca": issuers[0].not_valid_after_utc, "server": served.not_valid_after_utc}
+            assert each.expirations() == ends
             for valid in (served, issuers[0]):
                 assert valid.not_valid_before_utc <= self.calendar.today < valid.not_valid_after_utc
 

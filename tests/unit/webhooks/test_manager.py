@@ -132,6 +132,34 @@ async def test_a_renewed_certificate_is_used_for_new_connections(api: API) -> No
         assert manager.metrics.certificates_read == 2
 
 
+async def test_only_clients_with_a_certificate_of_the_client_ca_may_call(api: API, tmp_path: Path) -> None:
+    clients = trustme.CA()
+    ca = tmp_path / "clients.crt"
+    clients.cert_pem.write_to_path(ca)
+    async with api.manager(allow, webhook_client_ca=ca) as manager:
+        for renewed in (False, True):
+            if renewed:
+                api.renew()
+            with pytest.raises(ConnectionFailed):
+                await api.review(manager.webhook_port)
+            for authority, is_accepted in ((trustme.CA(), False), (clients, True)):
+                client = ssl.create_default_context()
+                api.authority.configure_trust(client)
+                authority.issue_cert("api-server").configure_cert(client)
+                api.trusting, before = client, api.trusting
+                if is_accepted:
+                    assert (await api.review(manager.webhook_port))["allowed"]
+                else:
+                    with pytest.raises(ConnectionFailed):
+                        await api.review(manager.webhook_port)
+                api.trusting = before
+
+
+async def test_a_client_ca_that_cannot_be_read_is_named_with_its_flag(api: API, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere: .*webhook_client_ca, --webhook-client-ca-name"):
+        await api.manager(allow, webhook_client_ca=tmp_path / "nowhere").run()
+
+
 async def test_without_a_certificate_the_start_fails(api: API) -> None:
     with pytest.raises(ConfigError, match="the webhooks have no certificate: give the Manager webhook_certificate=Man"):
         await api.manager(allow, webhook_certificate=None).run()
@@ -358,11 +386,20 @@ def test_the_flags_are_those_of_kubebuilder(api: API, capsys: pytest.CaptureFixt
     assert manager.options.webhook_port == 9443
     assert manager.options.webhook_certificate == Certificate(Path("/certs/a.crt"), Path("/certs/a.key"))
     with pytest.raises(SystemExit):
+        run_program(manager, [*off, *files, "--webhook-client-ca-name=ca.crt"])
+    assert manager.options.webhook_client_ca == Path("/certs/ca.crt")
+    with pytest.raises(SystemExit):
         run_program(manager, [*off, "--webhook-port=-1"])
     assert manager.options.webhook_port == -1
     with pytest.raises(SystemExit):
         run_program(manager, ["--help"])
     assert "--webhook-port PORT" in capsys.readouterr().out
+
+
+def test_a_client_ca_without_a_folder_is_an_error(api: API, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_program(api.manager(allow), ["--health-probe-bind-address=0", "--webhook-client-ca-name=ca.crt"])
+    assert "is the name of a file in the folder of --webhook-cert-path; add that flag" in capsys.readouterr().err
 
 
 def test_a_flag_names_the_objects_of_a_certificate_that_the_manager_makes(

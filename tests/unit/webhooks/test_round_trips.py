@@ -45,7 +45,10 @@ def test_an_exception_says_which_object_it_is_about() -> None:
     made = Conversion(V1, Spoke(V1Beta1, convert_to=broken, convert_from=to_v1beta1))
     with pytest.raises(KeyError) as caught:
         check_round_trips(made)
-    assert caught.value.__notes__[0].startswith("Web v1 -> v1beta1 -> v1, example 0 of seed 0: {")
+    [note] = caught.value.__notes__
+    assert note.startswith("Web v1 -> v1beta1 -> v1: the conversion fails, example 0 of seed 0\nobject: {")
+    assert '"metadata"' not in note
+    assert "refuse them in the types" in note
 
 
 def test_a_function_that_changes_a_field_is_found() -> None:

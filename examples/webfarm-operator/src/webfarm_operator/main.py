@@ -1,22 +1,24 @@
-"""The operator: its controllers and webhooks, and its Manager. `kubewright run --help` lists its flags."""
+"""The operator: its controllers, webhooks and policies, and its Manager. `kubewright run --help` lists its flags."""
 
 from kubewright import Manager
 from kubewright.webhooks import ManagedCertificate
 
 from webfarm_operator.controller import webserver
-from webfarm_operator.webhook import webserver as webhook
-from webfarm_operator.webhook.conversion import conversion
+from webfarm_operator.webhook import policies, webserver_conversion, webserver_v1
 
 manager = Manager(
     controllers=[
         webserver.reconcile,
     ],
     webhooks=[
-        webhook.set_defaults,
-        webhook.check,
-        conversion,
+        webserver_v1.set_defaults,
+        webserver_v1.validate,
+        webserver_conversion.conversion,
     ],
-    webhook_certificate=ManagedCertificate(prefix="webfarm-operator-"),
+    policies=[
+        policies.load_balancers,
+    ],
+    webhook_certificate=ManagedCertificate(),
     name="webfarm-operator",
 )
 

@@ -21,7 +21,7 @@ from kubewright.machinery.errors import Forbidden, KubewrightError
 _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Create a project": {
         "init": "Create a project in an empty folder.",
-        "create": "Add a kind or a controller.",
+        "create": "Add a kind, a controller or webhooks.",
         "edit": "Change the layout of the project.",
     },
     "Generate files": {

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import gzip
 import json
+import logging
 import ssl
 import sys
 import tempfile
@@ -233,6 +234,17 @@ async def failure(api: API, name: str = "a") -> str:
     return text.removeprefix(
         'Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: '
     )
+
+
+async def test_audit_annotations_are_logged_also_those_of_a_denial(
+    api: API, webhooks: Webhooks, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    webhooks["hooks.test"] = answering({"allowed": False, "auditAnnotations": {"why": "too late"}})
+    await configure(api)
+    await api.rejected(400, "POST", CONFIG_MAPS, {"metadata": {"name": "a"}})
+    (line,) = [each for each in caplog.records if each.msg == "Audit annotation recorded"]
+    assert line.fields == {"key": "hook.example.com/why", "value": "too late"}  # type: ignore[attr-defined]
 
 
 async def test_a_slow_webhook_times_out_and_others_are_served_meanwhile(api: API, webhooks: Webhooks) -> None:

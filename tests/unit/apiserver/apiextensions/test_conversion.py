@@ -26,6 +26,8 @@ APPLY = "application/apply-patch+yaml"
 PREFIX = "conversion webhook for example.com/v1, Kind=Host "
 NOTE = "example.com/note"
 
+POLICIES = "/apis/admissionregistration.k8s.io/v1"
+
 Document = dict[str, Any]
 
 
@@ -411,6 +413,37 @@ async def test_a_webhook_that_answers_with_an_error_fails_the_request(api: API, 
         f'{PREFIX}failed: an error on the server ("broken") has prevented the request from succeeding'
     )
     assert (await api.ok("GET", V2))["items"] == []
+
+
+RULE = {"apiGroups": ["example.com"], "apiVersions": ["v2"], "operations": ["*"], "resources": ["hosts"]}
+
+
+async def enforce(api: API, kind: str, **spec: Any) -> None:
+    """Store a policy for v2, and a binding."""
+    policy = {"metadata": {"name": kind}, "spec": {"matchConstraints": {"resourceRules": [RULE]}, **spec}}
+    await api.ok("POST", f"{POLICIES}/{kind}admissionpolicies", policy)
+    bound: Document = {"policyName": kind} | ({"validationActions": ["Deny"]} if kind == "validating" else {})
+    await api.ok("POST", f"{POLICIES}/{kind}admissionpolicybindings", {"metadata": {"name": kind}, "spec": bound})
+
+
+async def test_policies_see_the_version_that_they_match(api: API) -> None:
+    await enforce(api, "validating", validations=[{"expression": "object.spec.port != 13 && oldObject == null"}])
+    await api.ok("POST", V1, host("a", address="a:1"))
+    for document in (host("b", address="b:13"), host("b", host="b", port=13)):
+        await api.rejected(422, "POST", V1 if "address" in document["spec"] else V2, document)
+    await api.rejected(422, "PATCH", f"{V1}/a", {"spec": {"address": "a:2"}}, content_type=MERGE)
+
+
+async def test_policies_change_the_version_that_they_match(api: API) -> None:
+    def sets(value: str) -> Document:
+        expression = f"Object{{spec: Object.spec{{{value}}}}}"
+        return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+
+    mutations = [sets("port: object.spec.port + 1"), sets("note: 'at ' + string(object.spec.port)")]
+    await enforce(api, "mutating", mutations=mutations, reinvocationPolicy="Never")
+    created = await api.ok("POST", V1, host("a", address="a:1"))
+    assert created["spec"] == {"address": "a:2"}
+    assert (await api.ok("GET", f"{V2}/a"))["spec"] == {"host": "a", "port": 2, "note": "at 2"}
 
 
 async def test_labels_must_be_strings(api: API, hook: Hook) -> None:

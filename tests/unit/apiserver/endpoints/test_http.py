@@ -8,9 +8,11 @@ import logging
 
 import pytest
 
-from kubewright_controlplane.apiserver.endpoints.pipeline import BODY_LIMIT
-from unit.apiserver.harness import API, CONFIG_MAPS, TABLE
+from kubewright_controlplane.apiserver.server import BODY_LIMIT
+from unit.apiserver.harness import API, CONFIG_MAPS, MERGE, TABLE
 
+APPLY = "application/apply-patch+yaml"
+JSON_PATCH = "application/json-patch+json"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
@@ -37,22 +39,59 @@ async def test_a_body_above_the_limit_is_rejected(api: API) -> None:
     assert status["message"] == "Request entity too large: limit is 3145728"
 
 
-@pytest.mark.parametrize("depth", [3000, 100_000])
-@pytest.mark.parametrize(
-    ("content_type", "patch"),
-    [
-        ("application/merge-patch+json", b'{"data": %b}'),
-        ("application/json-patch+json", b'[{"op": "add", "path": "/data", "value": %b}]'),
-    ],
-)
-async def test_a_body_that_is_nested_too_deeply_is_rejected(
-    api: API, content_type: str, patch: bytes, depth: int
-) -> None:
-    stored = await api.config_map("flat")
-    nested = b'{"a":' * depth + b"1" + b"}" * depth
-    answer = await api("PATCH", f"{CONFIG_MAPS}/flat", patch % nested, content_type=content_type)
-    assert answer.status in (400, 422)  # some versions of Python read deeper documents, which the schema rejects
-    assert await api.ok("GET", f"{CONFIG_MAPS}/flat") == stored
+def nested(levels: int) -> bytes:
+    return b'{"a":' * levels + b"1" + b"}" * levels
+
+
+@pytest.fixture
+async def deep(api: API) -> str:
+    """The path of objects that may have any fields."""
+    spec = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True}
+    definition = {
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{**version, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}],
+        },
+    }
+    await api.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+    await api.clock.advance(10)
+    return "/apis/example.com/v1/namespaces/default/things"
+
+
+@pytest.mark.parametrize("encoding", ["application/json", "application/yaml"])
+async def test_deep_documents_can_be_written_in_any_way(api: API, deep: str, encoding: str) -> None:
+    head = b'{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "%b"}, "spec": %b}'
+    text = "{}[]" * 300
+    await api.ok("POST", deep, head % (b"deepest", nested(255)), content_type=encoding)
+    body = head % (b"a", nested(250))  # the paths in managedFields are deeper than the fields
+    made = await api.ok("POST", deep, body, content_type=encoding)
+    await api.ok("PUT", f"{deep}/a", made | {"metadata": made["metadata"] | {"annotations": {"note": text}}})
+    await api.ok("PATCH", f"{deep}/a", b'{"spec": %b}' % nested(250), content_type=MERGE)
+    await api.ok("PATCH", f"{deep}/a?fieldManager=x&force=true", body, content_type=APPLY)
+    await api.ok("PATCH", f"{deep}/a", b'[{"op": "add", "path": "/spec/b", "value": 1}]', content_type=JSON_PATCH)
+    assert (await api.ok("GET", f"{deep}/a"))["metadata"]["annotations"] == {"note": text}
+
+
+@pytest.mark.parametrize("levels", [256, 3000, 100_000])
+async def test_deeper_documents_are_rejected(api: API, deep: str, levels: int) -> None:
+    head = b'{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "%b"}, "spec": %b}'
+    await api.ok("POST", deep, head % (b"a", nested(255)))
+    stored = await api.ok("GET", f"{deep}/a")
+    flat = b'{"spec": %b}' % nested(levels)
+    added = b'[{"op": "add", "path": "/spec/a/a", "value": %b}]' % nested(min(levels, 254))
+    for answer in (
+        await api.rejected(400, "POST", deep, head % (b"b", nested(levels))),
+        await api.rejected(400, "PUT", f"{deep}/a", head % (b"a", nested(levels))),
+        await api.rejected(400, "PATCH", f"{deep}/a", flat, content_type=MERGE),
+        await api.rejected(400, "PATCH", f"{deep}/a", added, content_type=JSON_PATCH),
+        await api.rejected(400, "PATCH", f"{deep}/a?fieldManager=x", head % (b"a", nested(levels)), content_type=APPLY),
+    ):
+        assert "exceeded max depth of 256" in answer["message"]
+    assert await api.ok("GET", f"{deep}/a") == stored
 
 
 async def test_a_defect_is_answered_with_500_and_logged(

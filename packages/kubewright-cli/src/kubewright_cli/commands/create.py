@@ -1,7 +1,8 @@
-"""`kubewright create`: add kinds and controllers to a project."""
+"""`kubewright create`: add kinds, controllers and webhooks to a project."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -9,30 +10,41 @@ import click
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.models._custom import plural_of
+from kubewright.webhooks._names import path_fault
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH, Name, not_here, required
-from kubewright_cli.scaffold import plan
-from kubewright_cli.scaffold.changes import WouldOverwrite
+from kubewright_cli.project import Project
+from kubewright_cli.scaffold import plan, webhooks
+from kubewright_cli.scaffold.changes import Changes, WouldOverwrite
 from kubewright_cli.scaffold.names import group_faults, kind_faults, module_name, plural_faults, version_faults
-from kubewright_cli.scaffold.record import Record, Resource, built_in, project_root
+from kubewright_cli.scaffold.record import Record, Resource, Webhooks, built_in, project_root
+from kubewright_cli.scaffold.versions import newness
 
 _GROUPS_OF_KUBERNETES: Final = ("apps", "core")
 """Groups that are more often meant to be those of Kubernetes than to be new ones."""
 
 
+def _path_faults(path: str) -> list[str]:
+    return [fault] if (fault := path_fault(path)) else []
+
+
 @click.group("create")
 def command() -> None:
-    """Add a kind or a controller to this project.
+    """Add a kind, a controller or webhooks to this project.
 
     \b
     Examples:
       kubewright create api --version v1 --kind WebServer
       kubewright create controller --group apps --version v1 --kind Deployment
+      kubewright create webhook --kind WebServer --defaulting --programmatic-validation
     """
 
 
 @command.command("api")
-@click.option("--group", default="", help="API group, without the domain.  [default: the domain itself]")
+@click.option(
+    "--group",
+    help="API group, without the domain.  [default: that of the project's kinds, or the domain itself]",
+)
 @click.option("--version", type=Name(version_faults), help="Version of the kind: v1, v1beta1, ...")
 @click.option("--kind", type=Name(kind_faults), help="The kind, in CamelCase.")
 @click.option("--plural", type=Name(plural_faults), default=None, help="The plural of the kind, if it is irregular.")
@@ -45,7 +57,7 @@ def command() -> None:
 @not_here("--make", "`make manifests` generates files; omit the option")
 @not_here("--plugins", "there is only one layout; omit the option")
 def api(
-    group: str,
+    group: str | None,
     version: str | None,
     kind: str | None,
     plural: str | None,
@@ -56,7 +68,8 @@ def api(
 ) -> None:
     """Add a kind, or another version of a kind: types, a controller and a test.
 
-    The types of another version start as a copy. Versions are not converted, so all versions need the same fields.
+    The types of another version start as a copy of the newest version. It is not the version that objects are stored
+    in. If you change its fields, add a conversion: `kubewright create webhook --conversion`.
 
     \b
     Examples:
@@ -71,8 +84,10 @@ def api(
     if not resource:
         if controller is False:
             raise click.UsageError("--resource=false and --controller=false leave nothing to create")
-        _create_controller(root, record, group, version, kind, force=force)
+        _create_controller(root, record, group or "", version, kind, force=force)
         return
+    if group is None:
+        group = _group_of(record, kind) or _only_group(record)
     _check_group(record, group)
     others = [each for each in record.versions_of(group, kind) if each.api]
     added = Resource(
@@ -84,33 +99,23 @@ def api(
         controller=not any(each.controller for each in others) if controller is None else controller,
         namespaced=others[0].namespaced if namespaced is None and others else namespaced is not False,
         plural=_plural(plural, kind, others),
+        webhooks=next((each.webhooks for each in others if each.version == version), Webhooks()),
     )
     _warn_about_built_in(added)
     record.refuse_clash(added, again=force)
     addition = plan.api(root, record, added)
-    _write(addition, force=force)
+    _write_with_controller(addition, force=force)
     if others and version not in {each.version for each in others}:
-        _explain_versions(added, others[0], plan.stored(root, others), addition.copied_from)
+        _explain_versions(added, others, plan.stored(root, others), addition.copied_from)
     _say_next("the types and the controller" if added.controller else "the types")
 
 
-@command.command("webhook", context_settings={"ignore_unknown_options": True}, add_help_option=False, hidden=True)
-@click.argument("flags", nargs=-1, type=click.UNPROCESSED)
-def webhook(flags: tuple[str, ...]) -> None:
-    """Fail, and say how to write webhooks: there is no scaffold of them yet.
-
-    \b
-    Example:
-      kubewright create webhook
-    """
-    raise ConfigError(
-        "there is no scaffold of webhooks yet. Write them as functions, and give them to the Manager. Often markers, "
-        'CEL rules (m.XValidation) and defaults in the types are enough. See the page "Webhooks" of the documentation'
-    )
-
-
 @command.command("controller")
-@click.option("--group", default="", help="API group. For kinds of this project, without the domain.")
+@click.option(
+    "--group",
+    default="",
+    help="API group. For kinds of this project, without the domain.  [default: that of the kind]",
+)
 @click.option("--version", type=Name(version_faults), help="Version of the kind.")
 @click.option("--kind", type=Name(kind_faults), help="The kind.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
@@ -130,17 +135,177 @@ def controller_command(group: str, version: str | None, kind: str | None, force:
     _create_controller(root, record, group, version, kind, force=force)
 
 
+@command.command("webhook")
+@click.option(
+    "--group",
+    default="",
+    help="API group. For kinds of this project, without the domain.  [default: that of the kind]",
+)
+@click.option(
+    "--version",
+    type=Name(version_faults),
+    help="Version of the kind: that of the reviewed objects, and the hub of a conversion.  [default: the stored one]",
+)
+@click.option("--kind", type=Name(kind_faults), help="The kind.")
+@click.option("--defaulting", is_flag=True, help="Write a defaulter, which changes objects before they are stored.")
+@click.option("--programmatic-validation", is_flag=True, help="Write a validator, which refuses objects.")
+@click.option("--conversion", is_flag=True, help="Write a conversion between the versions of the kind.")
+@click.option(
+    "--spoke",
+    "spokes",
+    metavar="VERSION,...",
+    multiple=True,
+    help="With --conversion: a version to convert to and from. May be repeated.  [default: all other versions]",
+)
+@click.option("--defaulting-path", metavar="PATH", type=Name(_path_faults), help="URL path of the defaulter.")
+@click.option("--validation-path", metavar="PATH", type=Name(_path_faults), help="URL path of the validator.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@not_here("--make", "`make manifests` generates files; omit the option")
+@not_here("--plural", "the plural is that of the kind; omit the option")
+@not_here("--external-api-path", "for a kind of another project, write the webhook yourself: see docs/webhooks.md")
+def webhook_command(
+    group: str,
+    version: str | None,
+    kind: str | None,
+    defaulting: bool,
+    programmatic_validation: bool,
+    conversion: bool,
+    spokes: tuple[str, ...],
+    defaulting_path: str | None,
+    validation_path: str | None,
+    force: bool,
+) -> None:
+    """Add webhooks for an existing kind of this project or of Kubernetes.
+
+    Writes functions to edit and their tests, and adds them to the Manager, with a certificate. Run it again to add
+    others: your edits stay.
+
+    \b
+    Examples:
+      kubewright create webhook --kind WebServer --defaulting --programmatic-validation
+      kubewright create webhook --version v1 --kind WebServer --conversion --spoke v1alpha1
+      kubewright create webhook --group core --version v1 --kind Pod --programmatic-validation
+    """
+    root = project_root()
+    record = Record.load(root)
+    kind = required("--kind", kind, "What kind", kind_faults)
+    if not (defaulting or programmatic_validation or conversion):
+        raise click.UsageError("nothing to write; pass --defaulting, --programmatic-validation or --conversion")
+    for option, given, needed in (
+        ("--spoke", spokes, "--conversion" if not conversion else ""),
+        ("--defaulting-path", defaulting_path, "--defaulting" if not defaulting else ""),
+        ("--validation-path", validation_path, "--programmatic-validation" if not programmatic_validation else ""),
+    ):
+        if given and needed:
+            raise click.UsageError(f"{option} needs {needed}")
+    resource = _reviewed(root, record, group, version, kind)
+    others = [each for each in record.versions_of(resource.group, kind) if each.api and each != resource]
+    asked = Webhooks(
+        defaulting,
+        programmatic_validation,
+        _spokes(resource, others, spokes) if conversion else (),
+        defaulting_path or "",
+        validation_path or "",
+    )
+    if not force:
+        _refuse_existing(record, [resource, *others], resource, asked)
+    kinds = Project.load(root).kinds if conversion else []
+    addition = webhooks.webhook(root, record, resource, asked, kinds, force=force)
+    _write(addition.changes, addition.by_hand, force=force)
+    if addition.missing:
+        place = webhooks.module_file(record, resource, "conversion")
+        console.warn(
+            f"write the conversion of these fields in {place}, which the other version lacks or has with another "
+            f"type: {'; '.join(addition.missing)}. Until then, type checkers report the calls that lack them"
+        )
+    _say_next("the functions and their tests")
+
+
 def _create_controller(root: Path, record: Record, group: str, version: str, kind: str, *, force: bool) -> None:
     resource = _known(record, group, version, kind)
     holders = [each for each in record.versions_of(resource.group, kind) if each.controller]
     if holders and not (force and resource in holders):
         raise ConfigError(f"{kind} already has a controller, for {holders[0].api_version}; a kind has one controller")
-    _write(plan.controller(root, record, resource), force=force)
+    _write_with_controller(plan.controller(root, record, resource), force=force)
     _say_next("the controller and its test")
+
+
+def _reviewed(root: Path, record: Record, group: str, version: str | None, kind: str) -> Resource:
+    """Return the version of a kind that webhooks are added for: by default the one that has some, or is stored."""
+    group = group or _group_of(record, kind)
+    versions = [each for each in record.versions_of(group, kind) if each.api]
+    if not versions:
+        return _known(record, group, version or "v1", kind)
+    named = {each.version: each for each in versions}
+    if version is None:
+        served = [each for each in versions if each.webhooks != Webhooks()]
+        return (served or [plan.stored(root, versions)])[0]
+    if version not in named:
+        raise ConfigError(
+            f"{kind} has the versions {', '.join(named)}, not {version}; `kubewright create api --version {version} "
+            f"--kind {kind}` adds it"
+        )
+    return named[version]
+
+
+def _spokes(hub: Resource, others: list[Resource], given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the versions that are converted to and from the hub."""
+    if not hub.api:
+        raise click.UsageError(f"--conversion: {hub.kind} is a kind of Kubernetes, which converts it itself")
+    if not others:
+        raise ConfigError(
+            f"{hub.kind} has one version, {hub.version}, and needs no conversion; `kubewright create api "
+            f"{_group_option(hub)}--version <another> --kind {hub.kind}` adds another version"
+        )
+    known = [each.version for each in others]
+    named = [version for each in given for version in each.split(",")] or known
+    for version in named:
+        if version == hub.version:
+            raise click.UsageError(f"--spoke {version}: this is the hub; name another version: {', '.join(known)}")
+        if version not in known:
+            raise ConfigError(
+                f"--spoke {version}: {hub.kind} has the versions {', '.join([hub.version, *known])}; `kubewright "
+                f"create api {_group_option(hub)}--version {version} --kind {hub.kind}` adds another version"
+            )
+    return tuple(dict.fromkeys(named))
+
+
+def _refuse_existing(record: Record, versions: list[Resource], resource: Resource, asked: Webhooks) -> None:
+    """Raise ConfigError for webhooks that a version of the kind has already."""
+    for each in versions:
+        place = webhooks.module_file(record, each, each.version)
+        for what, is_asked, exists in (
+            ("defaulter", asked.defaulting, each.webhooks.defaulting),
+            ("validator", asked.validation, each.webhooks.validation),
+        ):
+            if is_asked and exists:
+                way_out = (
+                    "edit it, or overwrite the file with --force"
+                    if each == resource
+                    else "the API server converts objects of other versions for it"
+                )
+                raise ConfigError(f"{each.kind} already has a {what} for {each.version}, in {place}; {way_out}")
+        if asked.spokes and each.webhooks.spokes:
+            place = webhooks.module_file(record, each, "conversion")
+            if each != resource:
+                raise ConfigError(
+                    f"{each.kind} already has a conversion, with {each.version} as its hub, in {place}; omit --version "
+                    "to extend it"
+                )
+            if set(asked.spokes) <= set(each.webhooks.spokes):
+                raise ConfigError(
+                    f"{each.kind} already has a conversion of all these versions, in {place}; edit it, or "
+                    "overwrite the file with --force"
+                )
+
+
+def _group_option(resource: Resource) -> str:
+    return f"--group {resource.group} " if resource.group else ""
 
 
 def _known(record: Record, group: str, version: str, kind: str) -> Resource:
     """Return a kind of the project or of Kubernetes. As in kubebuilder, `core` is the group without a name."""
+    group = group or _group_of(record, kind)
     for each in record.versions_of(group, kind):
         if each.version == version:
             return each
@@ -152,6 +317,18 @@ def _known(record: Record, group: str, version: str, kind: str) -> Resource:
             "this project"
         )
     return Resource(group, "", version, kind, found.__module__, api=False, namespaced=found.__api__.namespaced)
+
+
+def _group_of(record: Record, kind: str) -> str:
+    """Return the group of a kind of this project; empty if the project has none, or several in different groups."""
+    groups = {each.group for each in record.resources if each.api and each.kind == kind}
+    return groups.pop() if len(groups) == 1 else ""
+
+
+def _only_group(record: Record) -> str:
+    """Return the group of all kinds of a project with one group."""
+    groups = {each.group for each in record.resources if each.api}
+    return groups.pop() if len(groups) == 1 and not record.multigroup else ""
 
 
 def _warn_about_built_in(added: Resource) -> None:
@@ -171,17 +348,23 @@ def _say_next(edited: str) -> None:
     console.say(f"\nNext: edit {edited}, then run\n\n  make manifests\n  make test")
 
 
-def _explain_versions(added: Resource, other: Resource, stored: Resource, copied_from: str) -> None:
-    """Say what it means that the API server does not convert between versions."""
+def _explain_versions(added: Resource, others: list[Resource], stored: Resource, copied_from: str) -> None:
+    """Say what versions with different fields need, and how another version becomes the stored one."""
     if not copied_from:
-        console.warn(f"the types of {other.version} could not be copied: {added.version} has an example field instead")
+        newest = max((each.version for each in others), key=newness)
+        console.warn(f"the types of {newest} could not be copied: {added.version} has an example field instead")
+    hub = next((each.version for each in others if each.webhooks.spokes), stored.version)
+    command = f"kubewright create webhook {_group_option(added)}--version {hub} --kind {added.kind} --conversion"
+    versions = ", ".join(each.version for each in others)
+    copied = f" The types of {added.version} are a copy of {copied_from}." if copied_from else ""
     console.note(
-        f"{added.kind} now has versions {other.version} and {added.version}. Versions are not converted (conversion "
-        "strategy None): all have the fields of the one stored object, and a write through a version deletes fields "
-        "that this version lacks. `kubewright generate` refuses such versions. kubectl shows the newest stable version "
-        f"by default. Objects are stored in {stored.version}. To store them in {added.version}, make two edits: remove "
-        f"storage=False from the class {added.kind} in {plan.source(added.path)}, and add storage=False to the class "
-        f"{added.kind} in {plan.source(stored.path)}."
+        f"\n{added.kind} now has the versions {versions} and {added.version}.{copied} Objects are stored in "
+        f"{stored.version}. With the same fields in all versions, nothing else is needed. When the fields differ, "
+        f"`kubewright generate` requires a conversion. First edit the types, then write it:\n\n"
+        f"  {command} --spoke {added.version}\n\n"
+        f"To store objects in {added.version}, make two edits: remove storage=False from the class {added.kind} in "
+        f"{plan.source(added.path)}, and add storage=False to the class {added.kind} in {plan.source(stored.path)}. "
+        f'To have clients warned of an old version, add deprecated="use {added.version}" to its class.'
     )
 
 
@@ -197,17 +380,24 @@ def _check_group(record: Record, group: str) -> None:
         raise click.BadParameter(f'"{group}" {fault}', param_hint="'--group'")
 
 
-def _write(addition: plan.Addition, *, force: bool) -> None:
-    written = addition.changes.paths
+def _write_with_controller(addition: plan.Addition, *, force: bool) -> None:
+    by_hand = addition.by_hand
+    left = by_hand and (
+        "main.py has changed since `kubewright init` wrote it, and was not edited. Add these lines to it:\n\n"
+        f"  {by_hand.statement}\n\n  and to the Manager's controllers: {by_hand.reference()}"
+    )
+    _write(addition.changes, (left,) if left else (), force=force)
+
+
+def _write(changes: Changes, by_hand: Sequence[str], *, force: bool) -> None:
+    """Write files, and say what is left to their author."""
+    written = changes.paths
     try:
-        addition.changes.write(overwrite=force)
+        changes.write(overwrite=force)
     except WouldOverwrite as error:
         console.note(error.difference)
         raise ConfigError(f"{error}; --force overwrites it") from error
     for path in written:
         console.say(f"wrote {path}")
-    if addition.by_hand:
-        console.warn(
-            "main.py has changed since `kubewright init` wrote it, and was not edited. Add these lines to it:\n\n"
-            f"  {addition.by_hand.statement}\n\n  and to the Manager's controllers: {addition.by_hand.reference}"
-        )
+    for each in by_hand:
+        console.warn(each)

@@ -14,14 +14,21 @@ from kubewright.client._client import Client
 from kubewright.machinery.errors import Forbidden, InternalError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
+from kubewright_cli.commands.migrate import migrate
 from kubewright_cli.deployed import Done, Target, namespace_option, timeout_option, unfinished
-from kubewright_cli.deployment import crds
+from kubewright_cli.deployment import crds, migration
 from kubewright_cli.deployment.apply import deploy
 from kubewright_cli.deployment.compatibility import undecodable_objects
 from kubewright_cli.deployment.crds import TerminatingCRD
 from kubewright_cli.deployment.embedded import image_of, mark, put_image, table_of
 from kubewright_cli.deployment.ownership import claim, require_own
-from kubewright_cli.deployment.rollout import RolloutFailed, replace_pods, wait_for_leader, wait_for_rollout
+from kubewright_cli.deployment.rollout import (
+    RolloutFailed,
+    replace_pods,
+    wait_for_leader,
+    wait_for_rollout,
+    wait_for_webhooks,
+)
 from kubewright_cli.image.imports import missing_requirements
 from kubewright_cli.image.project import ImageProject
 from kubewright_cli.manifests.versions import lost_fields
@@ -38,12 +45,14 @@ _WHILE_WAITING: Final = "everything is applied, and Kubernetes continues; `kubew
 @click.command("deploy")
 @image_option
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until the manager runs.")
+@click.option("--migrate", "migrates", is_flag=True, help="Then store all objects in the storage version.")
 @click.option("--take-over", is_flag=True, help="Replace the operator of another project with the same name.")
 @timeout_option(180)
 @namespace_option
 def command(
     image: str,
     wait: bool,
+    migrates: bool,
     take_over: bool,
     timeout: int,
     namespace: str,
@@ -52,9 +61,11 @@ def command(
 ) -> None:
     """Deploy the operator of this project to the cluster of the kubeconfig, or update it.
 
-    Applies what `kubewright generate` writes: namespace, CRDs, RBAC, Deployment and services. Deletes objects of an
-    earlier deploy that are no longer part of the deployment. Then waits for the manager's Pods, and reports why they do
-    not start. Warns of objects that the new types cannot decode, and of fields that only some versions of a kind have.
+    Applies what `kubewright generate` writes: namespace, CRDs, RBAC, Deployment, services and webhooks. Deletes objects
+    of an earlier deploy that are no longer part of the deployment. Then waits for the manager's Pods, and reports why
+    they do not start, and until the API server can call their webhooks. Warns of objects that the new types cannot
+    decode, of fields that only some versions of a kind have, and of objects that are stored in an old version. With
+    --migrate it stores them in the storage version, as `kubewright migrate` does.
 
     On an embedded control plane (`kubewright up`) no image is needed: the Pods run the project's code directly.
 
@@ -65,10 +76,12 @@ def command(
     """
     target = Target.of(kubeconfig, context, namespace=namespace, image=image)
     target.project.require_known_flags()
-    asyncio.run(_deploy(target, timeout if wait else None, take_over=take_over))
+    if migrates and not wait:
+        raise click.UsageError("--migrate needs the running manager; omit --no-wait")
+    asyncio.run(_deploy(target, timeout if wait else None, take_over=take_over, migrates=migrates))
 
 
-async def _deploy(target: Target, timeout: int | None, *, take_over: bool) -> None:
+async def _deploy(target: Target, timeout: int | None, *, take_over: bool, migrates: bool) -> None:
     documents = target.manifests.objects()
     for each in documents:
         if each["kind"] == "Deployment":
@@ -90,6 +103,18 @@ async def _deploy(target: Target, timeout: int | None, *, take_over: bool) -> No
             if doomed or "deployment.apps" not in changed:
                 await replace_pods(client, target.manifests, failing=not new_code, timeout=timeout)
             await _wait(client, target, timeout)
+        if migrates:
+            await migrate(client, target.manifests.crds)
+        else:
+            await _warn_of_old_versions(client, target)
+
+
+async def _warn_of_old_versions(client: Client, target: Target) -> None:
+    for crd in target.manifests.crds:
+        old = await migration.old_versions(client, crd)
+        if old:
+            name = crd["metadata"]["name"]
+            console.warn(f"{name}: objects may be stored in {', '.join(old)}; run `kubewright migrate`")
 
 
 async def _warn(client: Client, target: Target) -> None:
@@ -165,6 +190,7 @@ async def _wait(client: Client, target: Target, timeout: int) -> None:
         with console.progress("Waiting for the manager") as report:
             await wait_for_rollout(client, target.manifests, timeout=timeout, report=report)
             led = await wait_for_leader(client, target.manifests, timeout=timeout, report=report)
+            await wait_for_webhooks(client, target.manifests, timeout=timeout, report=report)
     except RolloutFailed as failure:
         if failure.log:
             console.note("Last lines of its log:")

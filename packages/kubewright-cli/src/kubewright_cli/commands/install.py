@@ -13,6 +13,8 @@ from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
 from kubewright_cli.deployed import NO_CRDS, client_of, unfinished
 from kubewright_cli.deployment import crds
+from kubewright_cli.deployment.conversions import is_converted
+from kubewright_cli.manifests.versions import lost_fields
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
 
@@ -24,7 +26,8 @@ _REMAINS: Final = "the CRDs listed above are applied, the others are not; run th
 def command(kubeconfig: Path | None, context: str | None) -> None:
     """Install or update the CRDs of this project, and wait until they are served.
 
-    Uses the cluster of --kubeconfig or $KUBECONFIG. A second install changes nothing.
+    Uses the cluster of --kubeconfig or $KUBECONFIG. A second install changes nothing. CRDs keep the conversion webhook
+    of a deployed operator, and get none otherwise: then, the command warns if versions have different fields.
 
     \b
     Examples:
@@ -32,7 +35,18 @@ def command(kubeconfig: Path | None, context: str | None) -> None:
       kubewright install --context staging
     """
     project = Project.load()
-    asyncio.run(install(project, config_of(kubeconfig, context)))
+    config = config_of(kubeconfig, context)
+    asyncio.run(install(project, config))
+    asyncio.run(_warn_of_missing_conversions(project, config))
+
+
+async def _warn_of_missing_conversions(project: Project, config: Config) -> None:
+    """Warn of fields that other versions lose while no operator converts them."""
+    definitions = custom_resource_definitions(project.kinds)
+    async with client_of(config) as client:
+        unconverted = [crd for crd in definitions if not await is_converted(client, crd)]
+    for lost in lost_fields(unconverted) if project.program is not None else ():
+        console.warn(f"{lost.kind}: {lost.problem}, until `kubewright run` or `kubewright deploy` converts its objects")
 
 
 async def install(project: Project, config: Config) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
@@ -41,7 +42,7 @@ def command(kinds: tuple[str, ...], dry_run: bool, kubeconfig: Path | None, cont
     """
     project = Project.load()
     crds = _chosen(custom_resource_definitions(project.kinds), kinds)
-    asyncio.run(_migrate(crds, config_of(kubeconfig, context), dry_run=dry_run))
+    asyncio.run(_run(crds, config_of(kubeconfig, context), dry_run=dry_run))
 
 
 def _chosen(crds: list[JSONObject], kinds: tuple[str, ...]) -> list[JSONObject]:
@@ -54,15 +55,20 @@ def _chosen(crds: list[JSONObject], kinds: tuple[str, ...]) -> list[JSONObject]:
     return [crd for crd, kind in zip(crds, known, strict=True) if not wanted or kind.lower() in wanted]
 
 
-async def _migrate(crds: list[JSONObject], config: Config, *, dry_run: bool) -> None:
+async def _run(crds: list[JSONObject], config: Config, *, dry_run: bool) -> None:
     async with client_of(config) as client:
-        with unfinished(_REMAINS) as done, console.progress("Migrating") as step:
-            for crd in crds:
-                planned = await migration.plan(client, crd)
-                if planned.old_versions and not dry_run:
-                    await migration.migrate(client, planned, step)
-                    done.changes += 1
-                console.say(_outcome(planned, dry_run=dry_run))
+        await migrate(client, crds, dry_run=dry_run)
+
+
+async def migrate(client: Client, crds: list[JSONObject], *, dry_run: bool = False) -> None:
+    """Store all objects of the CRDs in the storage version, and print what happened. A dry run changes nothing."""
+    with unfinished(_REMAINS) as done, console.progress("Migrating") as step:
+        for crd in crds:
+            planned = await migration.plan(client, crd)
+            if planned.old_versions and not dry_run:
+                await migration.migrate(client, planned, step)
+                done.changes += 1
+            console.say(_outcome(planned, dry_run=dry_run))
 
 
 def _outcome(planned: migration.Migration, *, dry_run: bool) -> str:

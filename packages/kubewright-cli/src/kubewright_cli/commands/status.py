@@ -24,7 +24,8 @@ def command(output: str, namespace: str, kubeconfig: Path | None, context: str |
 
     An object has converged if the operator watches its namespace, can decode it and has reconciled its current
     generation, its reconciles do not keep failing, and no condition of the object reports a problem. Exit status 1
-    if something has not converged, or if no Pod of the manager is ready and leads.
+    if something has not converged, if no Pod of the manager is ready and leads, or if the API server cannot call its
+    webhooks.
 
     \b
     Examples:
@@ -66,6 +67,10 @@ def _show(status: OperatorStatus) -> None:
             console.say(f"CRD of {kind.kind}.{kind.group} {console.bad(kind.terminating)}; see `kubewright doctor`")
         if kind.installed and kind.absent:
             console.say(f"{kind.kind}.{kind.group} is {console.bad(_versions(kind))}; run `kubewright install`")
+        if kind.unreadable:
+            console.say(f"{kind.kind}.{kind.group} {console.bad('cannot be read')}: {kind.unreadable}")
+    for problem in status.webhooks:
+        console.say(f"{problem.subject} {console.bad(problem.problem)}; {problem.remedy}")
     wrong = [(kind, each) for kind in status.kinds for each in kind.unconverged]
     rows = [[kind.kind, each.namespace or "", each.name, console.bad(each.why)] for kind, each in wrong]
     rows += [[each.kind, each.namespace or "", each.name, console.bad(each.why)] for each in status.failing]
@@ -90,6 +95,8 @@ def _pod(pod: PodStatus) -> list[str]:
 
 def _kind(kind: KindStatus) -> list[str]:
     name = f"{kind.kind}.{kind.group}"
+    if kind.unreadable:
+        return [name, console.bad("unknown"), ""]
     if not kind.installed:
         return [name, console.bad("not installed"), ""]
     good = kind.total - len(kind.unconverged)

@@ -13,7 +13,7 @@ from kubewright.client._client import Client
 from kubewright_cli import console
 from kubewright_cli.deployed import Target, confirmed, namespace_option, timeout_option, unfinished, yes_option
 from kubewright_cli.deployment.apply import undeploy
-from kubewright_cli.deployment.crds import customs, listed
+from kubewright_cli.deployment.crds import customs, listed, unconvertible
 from kubewright_cli.deployment.embedded import forget_images
 from kubewright_cli.deployment.ownership import require_own
 from kubewright_cli.deployment.pods import images_of
@@ -64,8 +64,7 @@ async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int)
             await _warn_of_finalizers(client, target)
         images = {manifests.settings.image, *await images_of(client, manifests)}
         with unfinished(_REMAINS) as done, console.progress("Deleting") as step:
-            changes = undeploy(client, manifests.settings, manifests.objects(), keep_crds=keep_crds, timeout=timeout)
-            async for change in changes:
+            async for change in undeploy(client, manifests, keep_crds=keep_crds, timeout=timeout):
                 done.changes += change.outcome == "deleted"
                 if change.outcome == "deleting":
                     step(str(change))
@@ -80,7 +79,10 @@ async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int)
 
 async def _warn_of_finalizers(client: Client, target: Target) -> None:
     """Objects with finalizers that remain cannot be deleted until the operator runs again."""
-    held = [each for each in await customs(client, target.manifests.crds) if each.finalizers]
+    definitions = target.manifests.crds
+    broken = await unconvertible(client, definitions)
+    known = [crd for crd in definitions if crd["metadata"]["name"] not in broken]
+    held = [each for each in await customs(client, known) if each.finalizers]
     if held:
         what = "1 object has" if len(held) == 1 else f"{len(held)} objects have"
         console.warn(f"{what} finalizers, and cannot be deleted until the operator runs again: {listed(held)}")

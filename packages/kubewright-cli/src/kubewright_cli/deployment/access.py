@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+import msgspec
+
 from kubewright.apis.authorization.v1 import SubjectAccessReview, SubjectAccessReviewSpec
 from kubewright.client._client import Client
 from kubewright.manager._preflight import Permission, permissions_of
@@ -44,7 +46,10 @@ def _needed(manifests: Manifests) -> Iterator[Permission]:
             yield from _all(within, namespace)
         yield from _all(cluster, None)
     else:
-        yield from _all(manager.rbac_rules(), None)
+        yield from _all(program.rules(), None)
+    webhooks = manifests.webhooks
+    for role in webhooks.roles() if webhooks is not None and manifests.certificate_source == "manager" else ():
+        yield from _all(msgspec.convert(role["rules"], list[PolicyRule]), role["metadata"].get("namespace"))
     if settings.leader_election:
         yield from _all(manager.leader_election_rules(), program.lease_namespace or settings.namespace)
     if settings.metrics == "https":

@@ -5,31 +5,51 @@ A second run changes nothing. A run after an interruption finishes the work.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from typing import Final
 
-from kubewright.apis.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from kubewright.apis.admissionregistration.v1 import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+    MutatingWebhookConfiguration,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+)
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.apis.core.v1 import Namespace, Service, ServiceAccount
+from kubewright.apis.core.v1 import Namespace, Pod, Service, ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.networking.v1 import NetworkPolicy
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.machinery.errors import ConfigError, NotFound
+from kubewright.machinery.errors import APIError, ConfigError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment import conversions, crds, migration
 from kubewright_cli.deployment.objects import Change, Objects, called, delete, delete_all, key_of
-from kubewright_cli.manifests import Settings
+from kubewright_cli.manifests import Manifests, Settings
 from kubewright_cli.manifests.webhooks import CERTIFICATE, ISSUER
+from kubewright_cli.manifests.workload import selector
 
 _MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
-_CONFIGURATIONS: Final = (MutatingWebhookConfiguration.__api__, ValidatingWebhookConfiguration.__api__)
-"""Deleted first: while the API server calls webhooks that do not run, it rejects writes."""
+ADMISSION: Final = (
+    MutatingWebhookConfiguration.__api__,
+    ValidatingWebhookConfiguration.__api__,
+    MutatingAdmissionPolicyBinding.__api__,
+    ValidatingAdmissionPolicyBinding.__api__,
+    MutatingAdmissionPolicy.__api__,
+    ValidatingAdmissionPolicy.__api__,
+)
+"""Deleted first: while the API server calls webhooks that do not run, it rejects writes, and policies may reject any.
+"""
+_ENFORCED_WITHIN: Final = 10.0
+"""Seconds for an API server to notice that a policy is deleted."""
+_RETRIED_EACH: Final = 0.2
 _PRUNED: Final = (
-    *_CONFIGURATIONS,
+    *ADMISSION,
     Deployment.__api__,
     Service.__api__,
     NetworkPolicy.__api__,
@@ -80,31 +100,27 @@ async def deploy(
         yield await delete(client, each)
 
 
-async def undeploy(
-    client: Client, settings: Settings, documents: Iterable[JSONObject], *, keep_crds: bool, timeout: float
-) -> AsyncGenerator[Change]:
+async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, timeout: float) -> AsyncGenerator[Change]:
     """Delete what `deploy` applied, in reverse order.
 
-    Deletes the configurations of webhooks first, so that no write is rejected, and then the objects of the operator's
-    kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the CRDs remain:
-    the objects are stored in the storage version, because nothing converts them afterwards. A Namespace without the
-    deployment's labels remains. Ends when everything is gone.
+    Deletes webhook configurations and policies first, so that no write is rejected. Then deletes the objects of the
+    operator's kinds, while the manager runs and can convert and finalize them. With `keep_crds` the objects and the
+    CRDs remain: the objects are stored in the storage version, because nothing converts them afterwards. A Namespace
+    without the deployment's labels remains. Ends when everything is gone.
 
     Raises DeadlineExceeded; the manager is not deleted then if objects remain.
     """
-    documents, objects = list(documents), Objects(client)
+    settings, documents, objects = manifests.settings, manifests.objects(), Objects(client)
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
-    configurations = [each async for each in _surplus(client, settings, set(), among=_CONFIGURATIONS)]
-    async for change in delete_all(client, configurations, timeout=timeout):
+    admission = [each async for each in _surplus(client, settings, set(), among=ADMISSION)]
+    async for change in delete_all(client, admission, timeout=timeout):
         yield change
-    broken = await crds.unconvertible(client, definitions)
-    stopped = [each for each in definitions if each["metadata"]["name"] in broken]
-    async for change in conversions.stop(client, stopped, settings.namespace):
+    async for change in _stop_broken(client, definitions, settings.namespace):
         yield change
     remaining = (
-        _store_in_one_version(client, definitions)
+        _keep_readable(client, manifests, definitions, timeout=timeout)
         if keep_crds
-        else crds.delete_customs(client, definitions, timeout=timeout)
+        else _delete_customs(client, definitions, {each.metadata.name for each in admission}, timeout)
     )
     async for change in remaining:
         yield change
@@ -125,11 +141,58 @@ async def undeploy(
         yield change
 
 
+async def _stop_broken(client: Client, definitions: list[JSONObject], namespace: str) -> AsyncGenerator[Change]:
+    """End the conversions that fail, because they would block everything else."""
+    broken = await crds.unconvertible(client, definitions)
+    stopped = [each for each in definitions if each["metadata"]["name"] in broken]
+    async for change in conversions.stop(client, stopped, namespace):
+        yield change
+
+
+async def _keep_readable(
+    client: Client, manifests: Manifests, definitions: list[JSONObject], *, timeout: float
+) -> AsyncGenerator[Change]:
+    """Prepare objects that remain for the end of their conversion.
+
+    Stores them in the storage version. If the manager reads another one, it is deleted first: without the conversion it
+    would see objects without the fields of its version, and act on that.
+    """
+    async for change in _store_in_one_version(client, definitions):
+        yield change
+    if all(manifests.program.reads_stored_version(each) for each in definitions):
+        return
+    deployments = [each for each in manifests.objects() if each["kind"] == "Deployment"]
+    pods = await client.list(Pod, namespace=manifests.settings.namespace, labels=selector(manifests.settings))
+    async for change in Objects(client).delete_all(deployments, timeout=timeout):
+        yield change
+    for each in pods:
+        await client.wait_until_gone(
+            Pod, each.metadata.name, namespace=each.metadata.namespace, uid=each.metadata.uid, timeout=timeout
+        )
+
+
+async def _delete_customs(
+    client: Client, definitions: Iterable[JSONObject], deleted: Collection[str], timeout: float
+) -> AsyncGenerator[Change]:
+    """Delete the objects of the operator's kinds. An API server enforces `deleted` policies for about a second more."""
+    definitions, loop = list(definitions), asyncio.get_running_loop()
+    until = loop.time() + _ENFORCED_WITHIN
+    while True:
+        try:
+            async for change in crds.delete_customs(client, definitions, timeout=timeout):
+                yield change
+        except APIError as error:
+            if loop.time() > until or not any(f"'{name}'" in str(error) for name in deleted):
+                raise
+        else:
+            return
+        await asyncio.sleep(_RETRIED_EACH)
+
+
 async def _store_in_one_version(client: Client, definitions: Iterable[JSONObject]) -> AsyncGenerator[Change]:
     """Migrate the objects that an operator converts. Raises ConfigError if the API server refuses writes."""
     for crd in definitions:
-        installed = await crds.installed_crd(client, crd)
-        if installed is None or conversions.conversion_of(installed).get("strategy") != "Webhook":
+        if not await conversions.is_converted(client, crd):
             continue
         try:
             planned = await migration.plan(client, crd)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Iterable
 from copy import deepcopy
 from typing import Any, Final
@@ -54,6 +55,11 @@ def url_of(conversion: JSONObject) -> str:
     return _client_of(conversion).get("url") or ""
 
 
+def ca_bundle_of(conversion: JSONObject) -> bytes:
+    """Return the CA by which the API server recognizes the process that converts; empty if there is none."""
+    return b64decode(_client_of(conversion).get("caBundle") or "")
+
+
 def is_local(installed: CustomResourceDefinition) -> bool:
     """Return whether a local run has taken over the conversion."""
     return CONVERSION_BEFORE_LOCAL_RUN in installed.metadata.annotations
@@ -69,6 +75,12 @@ async def answers(url: str) -> bool:
         return False
     writer.close()
     return True
+
+
+async def is_converted(client: Client, crd: JSONObject) -> bool:
+    """Return whether a webhook converts the objects of the installed CRD."""
+    installed = await _installed(client, crd["metadata"]["name"])
+    return installed is not None and conversion_of(installed).get("strategy") == "Webhook"
 
 
 async def to_install(client: Client, crd: JSONObject) -> JSONObject:
@@ -90,30 +102,30 @@ async def to_deploy(client: Client, crd: JSONObject, namespace: str) -> JSONObje
     installed = await _installed(client, crd["metadata"]["name"])
     if installed is None:
         return crd
-    wanted, present = crd["spec"].get("conversion"), conversion_of(installed)
-    if is_local(installed) and await answers(url_of(present)):
+    wanted, current = crd["spec"].get("conversion"), conversion_of(installed)
+    if is_local(installed) and await answers(url_of(current)):
         return _after_local_run(crd, installed, wanted)
-    if is_local(installed) or _is_obstacle(present, wanted, namespace):
+    if is_local(installed) or _is_obstacle(current, wanted, namespace):
         await _patch(client, installed, _replacing(wanted))
     return crd
 
 
 async def stop(client: Client, crds: Iterable[JSONObject], namespace: str = "") -> AsyncGenerator[Change]:
     """Set the strategy None in the CRDs whose objects the operator in `namespace` converts, or a local run that does
-    not answer. Without a namespace, any process that is no local run.
+    not answer. Without a namespace, any process, except local runs.
 
     A local run that answers converts until its end, and then sets the strategy None.
     """
     for crd in crds:
         name = crd["metadata"]["name"]
         installed = await _installed(client, name)
-        present = conversion_of(installed) if installed is not None else {}
-        if installed is None or present.get("strategy") != "Webhook":
+        current = conversion_of(installed) if installed is not None else {}
+        if installed is None or current.get("strategy") != "Webhook":
             continue
-        if is_local(installed) and await answers(url_of(present)):
+        if is_local(installed) and await answers(url_of(current)):
             if installed.metadata.annotations[CONVERSION_BEFORE_LOCAL_RUN] != "null":
                 await _patch(client, installed, None, annotation="null")
-        elif is_local(installed) or namespace in ("", service_of(present)[0]):
+        elif is_local(installed) or namespace in ("", service_of(current)[0]):
             await _patch(client, installed, _NONE)
             yield Change(called(CustomResourceDefinition.__api__, name), "configured")
 
@@ -156,17 +168,17 @@ def _with_known_ca(wanted: JSONObject | None, before: str) -> JSONObject | None:
     return found
 
 
-def _is_obstacle(present: JSONObject, wanted: JSONObject | None, namespace: str) -> bool:
+def _is_obstacle(current: JSONObject, wanted: JSONObject | None, namespace: str) -> bool:
     """Return whether the installed conversion must be removed before another one is applied."""
-    if present.get("strategy") != "Webhook":
+    if current.get("strategy") != "Webhook":
         return False
     if wanted is None:
-        return service_of(present)[0] == namespace
-    return service_of(present) != service_of(wanted)
+        return service_of(current)[0] == namespace
+    return service_of(current) != service_of(wanted)
 
 
 def _replacing(wanted: JSONObject | None) -> JSONObject:
-    """Return a merge patch of `spec.conversion` that leaves nothing of the present address."""
+    """Return a merge patch of `spec.conversion` that leaves nothing of the current address."""
     if wanted is None:
         return _NONE
     return {**wanted, "webhook": {**wanted["webhook"], "clientConfig": {**_NO_ADDRESS, **_client_of(wanted)}}}

@@ -1,9 +1,9 @@
 """Problems of an operator in a cluster, and what to do about them: one finding each.
 
 Looks at the API server; at the CRDs, compared with the program's; at the objects that the operator has not reconciled,
-whose reconciles keep failing, or that are stuck; at the Deployment, its image and its Pods; at the permissions of its
-ServiceAccount, compared with those the program declares; and at the Lease. A part that cannot be looked at is a
-finding, too, and the other parts follow.
+whose reconciles keep failing, or that are stuck; at the webhooks; at the Deployment, its image and its Pods; at the
+permissions of its ServiceAccount, compared with those the program declares; and at the Lease. A part that cannot be
+looked at is a finding, too, and the other parts follow.
 """
 
 from __future__ import annotations
@@ -19,17 +19,26 @@ from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Pod, ServiceAccount
 from kubewright.client._client import Client
-from kubewright.machinery.errors import APIError, ConfigError, ConnectionFailed, Forbidden, KubewrightError
+from kubewright.machinery.errors import (
+    APIError,
+    ConfigError,
+    ConnectionFailed,
+    Forbidden,
+    InternalError,
+    KubewrightError,
+)
 from kubewright.machinery.json import JSONObject
 from kubewright.manager._preflight import Permission
-from kubewright_cli.deployment import compatibility
+from kubewright_cli.deployment import compatibility, conversions
 from kubewright_cli.deployment.access import denied
+from kubewright_cli.deployment.conversions import is_conversion_failure
 from kubewright_cli.deployment.crds import FINISH_DELETION, LostVersions, installed_crd, is_established, terminating
 from kubewright_cli.deployment.failures import FailingObject, failing_objects
 from kubewright_cli.deployment.objects import Objects, names_of
 from kubewright_cli.deployment.ownership import RENAME, require_own
 from kubewright_cli.deployment.pods import (
     deployment_of,
+    is_deployed,
     leader_among,
     lease_of,
     pods_of,
@@ -37,6 +46,7 @@ from kubewright_cli.deployment.pods import (
     restarts,
 )
 from kubewright_cli.deployment.status import Cause, kind_status, of_other_kinds
+from kubewright_cli.deployment.webhooks import outdated_configurations, webhook_problems
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.versions import lost_fields
 
@@ -80,6 +90,8 @@ def finding_of(subject: str, error: KubewrightError) -> Finding:
     match error:
         case Forbidden():
             remedy = "use an account with this permission: --kubeconfig, --context"
+        case InternalError() if is_conversion_failure(error):
+            remedy = "see what is found about the webhooks"
         case ConnectionFailed():
             remedy = "check the kubeconfig, the network and the API server"
         case APIError():
@@ -108,6 +120,8 @@ async def examine(client: Client, manifests: Manifests, *, foreign_image: str | 
         async for finding in _guarded(name, _objects(client, manifests, crd, failing)):
             yield finding
     for finding in _failing(of_other_kinds(manifests, failing)):
+        yield finding
+    async for finding in _guarded("webhooks", _webhooks(client, manifests)):
         yield finding
     async for finding in _guarded("deployment", _deployment(client, manifests, foreign_image)):
         yield finding
@@ -139,7 +153,7 @@ async def _kind(client: Client, crd: JSONObject) -> AsyncGenerator[Finding]:
         yield Finding(f"crd/{name}", lost.problem, lost.remedy)
         return
     try:
-        if await Objects(client).differs(crd):
+        if await Objects(client).differs(await conversions.to_install(client, crd)):
             yield Finding(f"crd/{name}", "differs from the program's", "run `kubewright install`")
     except APIError as error:
         yield Finding(f"crd/{name}", f"the API server rejects the program's CRD: {error}", "change the types")
@@ -163,6 +177,15 @@ def _failing(found: list[FailingObject]) -> Iterator[Finding]:
         yield Finding(_object(each.kind, each.name, each.namespace), each.why, _REMEDIES["failing"])
     if len(found) > _SHOWN:
         yield Finding("objects", f"the reconciles of {len(found) - _SHOWN} more fail", "see `kubewright status`")
+
+
+async def _webhooks(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
+    deployed = await is_deployed(client, manifests)
+    async for each in webhook_problems(client, manifests, deployed=deployed):
+        yield Finding(each.subject, each.problem, each.remedy)
+    if deployed:
+        async for each in outdated_configurations(client, manifests):
+            yield Finding(each.subject, each.problem, each.remedy)
 
 
 def _object(kind: str, name: str, namespace: str | None) -> str:

@@ -6,6 +6,10 @@ change meanwhile. A migration that was interrupted can be run again. Objects are
 Not guaranteed: with several API servers, one that has not seen a new storage version yet may still write the old one.
 Wait some seconds after the CRD was changed.
 
+Works the same on every API server. A `StorageVersionMigration` would not: its kind is beta and off by default, it shows
+no progress, and where it is on (Kubernetes 1.36), it took more than 90 seconds for five objects, because it waits for
+the garbage collector to see a later change of the kind.
+
 Follows the storage version migrator of Kubernetes: objects that were deleted or that others write meanwhile are done.
 Source: https://kubernetes.io/docs/tasks/manage-kubernetes-objects/storage-version-migration/
 """
@@ -60,6 +64,12 @@ class Migration:
     def old_versions(self) -> list[str]:
         """The versions, other than the storage version, that objects may be stored in."""
         return [each for each in self.crd.status.stored_versions if each != self.api.version]
+
+
+async def old_versions(client: Client, crd: JSONObject) -> list[str]:
+    """Return the versions, other than the storage version, that objects may be stored in."""
+    installed = await installed_crd(client, crd)
+    return Migration(installed, api_of(crd), ()).old_versions if installed is not None else []
 
 
 async def plan(client: Client, crd: JSONObject) -> Migration:

@@ -48,6 +48,14 @@ async def deployment_of(client: Client, manifests: Manifests) -> Deployment:
         ) from None
 
 
+async def is_deployed(client: Client, manifests: Manifests) -> bool:
+    """Return whether the manager's Deployment exists, and is not scaled to 0."""
+    try:
+        return (await deployment_of(client, manifests)).spec.replicas != 0
+    except ConfigError:
+        return False
+
+
 async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
     """Return the manager's Pods that are not being deleted, newest first."""
     settings = manifests.settings

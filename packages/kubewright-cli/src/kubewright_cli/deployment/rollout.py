@@ -22,6 +22,7 @@ from kubewright_cli.deployment.pods import (
     pods_of,
     problem_of,
 )
+from kubewright_cli.deployment.webhooks import webhook_problems
 from kubewright_cli.manifests import Manifests
 
 _PAUSE: Final = 0.25
@@ -104,6 +105,26 @@ async def wait_for_leader(
         report("no Pod leads yet")
         await client.clock.sleep(_PAUSE)
     return True
+
+
+async def wait_for_webhooks(
+    client: Client, manifests: Manifests, *, timeout: float, report: Callable[[str], None]
+) -> None:
+    """Wait until the API server can call the webhooks of the program. Raises RolloutFailed after `timeout` seconds."""
+    if not manifests.program.webhooks or manifests.settings.replicas == 0:
+        return
+    deadline = client.clock.monotonic() + timeout
+    while True:
+        problems = webhook_problems(client, manifests, deployed=True)
+        failing = [each async for each in problems if each.calls_fail]
+        if not failing:
+            return
+        if client.clock.monotonic() > deadline:
+            raise await _failure(
+                client, manifests, f"after {timeout:g} s its webhooks cannot be called: {failing[0]}", ""
+            )
+        report(f"{failing[0].subject}: {failing[0].problem}")
+        await client.clock.sleep(_PAUSE)
 
 
 def _is_observed(deployment: Deployment) -> bool:

@@ -10,12 +10,13 @@ from typing import Literal, TypeAlias
 from kubewright.apis.core.v1 import Event
 from kubewright.client._client import Client
 from kubewright.client._dynamic import Unstructured
-from kubewright.machinery.errors import ConfigError, Forbidden
+from kubewright.machinery.errors import ConfigError, Forbidden, InternalError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright.models._schema import root_schema
 from kubewright_cli.deployment.compatibility import decode_fault
 from kubewright_cli.deployment.convergence import is_stuck, not_reconciled, reason_not_converged
+from kubewright_cli.deployment.conversions import is_conversion_failure
 from kubewright_cli.deployment.crds import api_of, installed_crd, served_api, served_versions, terminating
 from kubewright_cli.deployment.failures import FailingObject, failing_objects, seen_at
 from kubewright_cli.deployment.objects import names_of
@@ -28,6 +29,7 @@ from kubewright_cli.deployment.pods import (
     problem_of,
     restarts,
 )
+from kubewright_cli.deployment.webhooks import WebhookProblem, webhook_problems
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.rbac import watched_namespaces
 
@@ -65,9 +67,13 @@ class KindStatus:
     terminating: str = ""
     """That the CRD is being deleted, and the objects that block its deletion; empty if it is not being deleted."""
 
+    unreadable: str = ""
+    """Why the objects cannot be listed: their conversion fails; empty if they can be listed."""
+
     @property
     def converged(self) -> bool:
-        return self.installed and not self.terminating and not self.absent and not self.unconverged
+        broken = self.terminating or self.unreadable
+        return self.installed and not broken and not self.absent and not self.unconverged
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +106,16 @@ class OperatorStatus:
     """The kinds of Kubernetes and of other projects that the operator reconciles: `Deployment.apps`."""
     failing: tuple[FailingObject, ...] = ()
     """Objects of the other kinds whose reconciles keep failing."""
+    webhooks: tuple[WebhookProblem, ...] = ()
+    """What is wrong with the webhooks."""
 
     @property
     def converged(self) -> bool:
-        """The operator is deployed, its Pods are ready, one of them leads if that is needed, every object has
-        converged, and no reconcile keeps failing.
+        """The operator is deployed, its Pods are ready, one of them leads if that is needed, its webhooks can be
+        called, every object has converged, and no reconcile keeps failing.
         """
         kinds = all(each.converged for each in self.kinds) and not self.failing
+        kinds = kinds and not any(each.calls_fail for each in self.webhooks)
         pods = len(self.pods) >= self.replicas and all(each.ready for each in self.pods)
         led = not self.needs_leader or self.replicas == 0 or any(each.leads for each in self.pods)
         return self.deployed and kinds and pods and led
@@ -132,6 +141,7 @@ async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
             kinds=kinds,
             pods=(),
             other_kinds=others,
+            webhooks=await _webhooks(client, manifests, deployed=False),
         )
     containers, replicas = deployment.spec.template.spec.containers, deployment.spec.replicas
     return OperatorStatus(
@@ -145,7 +155,16 @@ async def status_of(client: Client, manifests: Manifests) -> OperatorStatus:
         needs_leader=settings.leader_election,
         other_kinds=others,
         failing=tuple(of_other_kinds(manifests, failing)),
+        webhooks=await _webhooks(client, manifests, deployed=replicas != 0),
     )
+
+
+async def _webhooks(client: Client, manifests: Manifests, *, deployed: bool) -> tuple[WebhookProblem, ...]:
+    try:
+        problems = webhook_problems(client, manifests, deployed=deployed, probe=False)
+        return tuple([each async for each in problems])
+    except Forbidden:  # the rest can be shown without them
+        return ()
 
 
 def other_kinds(manifests: Manifests) -> tuple[str, ...]:
@@ -177,7 +196,12 @@ async def kind_status(
     served = served_versions(installed)
     wanted = [each["name"] for each in crd["spec"]["versions"] if each["served"]]
     absent = tuple(each for each in wanted if each not in served)
-    found = list(await client.list(Unstructured.of(served_api(crd, installed)))) if served else []
+    try:
+        found = list(await client.list(Unstructured.of(served_api(crd, installed)))) if served else []
+    except InternalError as error:
+        if not is_conversion_failure(error):
+            raise
+        return KindStatus(own.kind, own.group, True, tuple(served), absent, unreadable=str(error))
     check = _ConvergenceCheck(manifests, crd, failing, client.clock.now())
     wrong = [(each, verdict) for each in found if (verdict := check(each)) is not None]
     warnings = await _warnings(client, own) if wrong else {}

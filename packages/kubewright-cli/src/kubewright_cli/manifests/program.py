@@ -60,6 +60,11 @@ class Program:
             next(each for each in versions if each.__served_as__.storage),
         )
 
+    def reads_stored_version(self, crd: JSONObject) -> bool:
+        """Return whether the objects of a CRD reach the program as they are stored."""
+        stored: str = next(each["name"] for each in crd["spec"]["versions"] if each["storage"])
+        return self.class_of(crd).__api__.version == stored
+
     def has_controller(self, cls: type[CustomResource]) -> bool:
         """Return whether a controller of the program reconciles objects of this class."""
         return any(each.kind is cls for each in self.manager.controllers)

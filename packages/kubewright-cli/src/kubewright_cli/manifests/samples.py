@@ -49,7 +49,7 @@ def planned(kinds: Iterable[type[CustomResource]], folder: Path) -> dict[str, st
     Raises ConfigError for a file that cannot be read.
     """
     kinds = list(kinds)
-    edited = [name for name in present(folder) if not _is_untouched(folder / name)]
+    edited = [name for name in present(folder) if not is_untouched(folder / name)]
     shown = {(each.get("apiVersion"), each.get("kind")) for name in edited for each in _read(folder / name)}
     served = [kind for kind in kinds if kind.__served_as__.served]
     wanted = [kind for kind in served if (kind.__api__.api_version, kind.__api__.kind) not in shown]
@@ -60,7 +60,7 @@ def planned(kinds: Iterable[type[CustomResource]], folder: Path) -> dict[str, st
 def obsolete(kinds: Iterable[type[CustomResource]], folder: Path) -> list[str]:
     """Return the untouched samples of kinds and versions that are no longer served."""
     wanted = planned(kinds, folder)
-    return [name for name in present(folder) if name not in wanted and _is_untouched(folder / name)]
+    return [name for name in present(folder) if name not in wanted and is_untouched(folder / name)]
 
 
 def invalid_samples(kinds: Iterable[type[CustomResource]], folder: Path) -> Iterator[InvalidSample]:
@@ -68,7 +68,7 @@ def invalid_samples(kinds: Iterable[type[CustomResource]], folder: Path) -> Iter
     known = {(kind.__api__.api_version, kind.__api__.kind): kind for kind in kinds}
     groups = {kind.__api__.group for kind in known.values()}
     for name in present(folder):
-        if _is_untouched(folder / name):
+        if is_untouched(folder / name):
             continue
         for document in _read(folder / name):
             api_version, called = str(document.get("apiVersion")), str(document.get("kind"))
@@ -101,7 +101,7 @@ def sample(kind: type[CustomResource]) -> JSONObject:
     return document | fields({**schema, "properties": own})
 
 
-def _is_untouched(path: Path) -> bool:
+def is_untouched(path: Path) -> bool:
     """Return whether a file is as `text` wrote it."""
     try:
         head, newline, body = path.read_text().partition("\n")

@@ -1,4 +1,4 @@
-"""Fields that one version of a kind has and another lacks.
+"""Fields that one version of a kind has, and another lacks or has with another type.
 
 Without a conversion webhook (conversion strategy None) the API server changes `apiVersion` alone, and drops the fields
 that the requested version does not declare. A write through that version then deletes them from the stored object.
@@ -19,6 +19,7 @@ from kubewright.manager import Manager
 from kubewright.webhooks import Conversion
 
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_ANY: Final = "any"
 _SHOWN: Final = 5
 
 
@@ -41,9 +42,9 @@ class LostFields:
     @property
     def remedy(self) -> str:
         return (
-            "give the Manager a kubewright.webhooks.Conversion of the versions (webhooks=[...]), or add the fields to "
-            f"{self.target}, or keep them there unread (marker PreserveUnknownFields), or do not serve it "
-            "(served=False)"
+            "give the Manager a Conversion of the versions (`kubewright create webhook --conversion` writes it), or "
+            f"add the fields to {self.target}, or keep them there unread (marker PreserveUnknownFields), or do not "
+            "serve it (served=False)"
         )
 
     def __str__(self) -> str:
@@ -89,14 +90,19 @@ def _schema(version: JSONObject) -> JSONObject:
 
 
 def _missing(source: JSONObject, target: JSONObject, path: str) -> Iterator[str]:
-    """Yield the paths of fields that `source` declares and `target` drops. Of a missing object, its own path alone."""
+    """Yield the paths of fields that `source` declares and `target` drops, or has with another type.
+
+    Of a missing object, its own path alone.
+    """
     if target.get(_PRESERVE):
         return
     properties: JSONObject = target.get("properties") or {}
     declared: JSONObject = source.get("properties") or {}
     for name, schema in declared.items():
         below = f"{path}.{name}" if path else name
-        if name in properties:
+        if name in properties and len({_type(schema), _type(properties[name])} - {_ANY}) == 2:
+            yield f"{below} ({_type(schema)})"
+        elif name in properties:
             yield from _missing(schema, properties[name], below)
         elif not is_object(target.get("additionalProperties")):
             yield below
@@ -104,3 +110,10 @@ def _missing(source: JSONObject, target: JSONObject, path: str) -> Iterator[str]
         inside, other = source.get(key), target.get(key)
         if is_object(inside) and is_object(other):
             yield from _missing(inside, other, f"{path}{step}")
+
+
+def _type(schema: JSONObject) -> str:
+    """Return the type of a field; _ANY if it keeps values of any type, or fields that it does not know."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return "integer or string"
+    return _ANY if schema.get(_PRESERVE) else str(schema.get("type", _ANY))

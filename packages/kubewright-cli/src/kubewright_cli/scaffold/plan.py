@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from kubewright_cli.manifests.samples import is_untouched
 from kubewright_cli.scaffold.changes import Changes
 from kubewright_cli.scaffold.names import module_name
-from kubewright_cli.scaffold.program import LINE_LENGTH, ControllerImport, with_controller
+from kubewright_cli.scaffold.program import ModuleImport, with_controller
 from kubewright_cli.scaffold.record import FILE, Record, Resource
+from kubewright_cli.scaffold.sources import LINE_LENGTH
 from kubewright_cli.scaffold.templates import render
-from kubewright_cli.scaffold.versions import another_version, is_stored
+from kubewright_cli.scaffold.versions import another_version, is_stored, newness
 
 KEPT: Final = ("LICENSE", "README.md")
 """Files that may exist in the folder of a new project: repositories often begin with them."""
@@ -47,8 +50,8 @@ class Addition:
     """The changes that `create` makes."""
 
     changes: Changes
-    by_hand: ControllerImport | None
-    """What the author must add to main.py, if main.py is not as `init` wrote it."""
+    by_hand: ModuleImport | None
+    """The controller that the author must add to main.py, if main.py is not as `init` wrote it."""
     copied_from: str = ""
     """The version whose types were copied."""
 
@@ -85,17 +88,20 @@ def api(root: Path, record: Record, resource: Resource) -> Addition:
     """Return a kind or another version of a kind, with a controller if the resource has one."""
     changes, by_hand = Changes(root), None
     others = [each for each in record.versions_of(resource.group, resource.kind) if each.version != resource.version]
-    values = _values(record, resource) | {"storage": not others, "sample": _sample(resource)}
-    _packages(root, changes, resource.path)
-    copied = _copied(root, others[0], resource) if others and others[0].api else None
+    values = _values(record, resource) | {"storage": not others, "sample": sample(resource)}
+    packages(root, changes, resource.path)
+    newest = max(others, key=lambda each: newness(each.version), default=None)
+    copied = _copied(root, newest, resource) if newest is not None and newest.api else None
     changes.create(source(resource.path), copied or render("api.py", **values))
+    if newest is not None and copied:
+        _copy_sample(root, changes, newest, resource)
     if resource.controller:
         by_hand = _controller(root, record, resource, changes, "controller.py")
-    if others:
-        values |= {"first": others[0], "versions": sorted((others[0], resource), key=lambda each: each.path)}
+    if newest is not None:
+        values |= {"other": newest, "versions": sorted((newest, resource), key=lambda each: each.path)}
     changes.create(_test(record, resource, another=bool(others)), render(_test_template(resource, others), **values))
     changes.edit(FILE, record.having(resource).text())
-    return Addition(changes, by_hand, copied_from=others[0].version if copied else "")
+    return Addition(changes, by_hand, copied_from=newest.version if newest is not None and copied else "")
 
 
 def _copied(root: Path, other: Resource, resource: Resource) -> str | None:
@@ -104,6 +110,14 @@ def _copied(root: Path, other: Resource, resource: Resource) -> str | None:
     if not path.is_file():
         return None
     return another_version(path.read_text(), resource.kind, other.path, other.version, resource.version)
+
+
+def _copy_sample(root: Path, changes: Changes, other: Resource, resource: Resource) -> None:
+    """Copy an edited sample of another version. `kubewright generate` writes the others."""
+    path, copy = root / sample(other), root / sample(resource)
+    if path.is_file() and not copy.exists() and not is_untouched(path):
+        stated = rf"(?m)^apiVersion: {re.escape(other.api_version)}$"
+        changes.create(sample(resource), re.sub(stated, f"apiVersion: {resource.api_version}", path.read_text()))
 
 
 def stored(root: Path, versions: list[Resource]) -> Resource:
@@ -131,9 +145,7 @@ def module_path(record: Record, part: str, group: str, *rest: str) -> str:
     return ".".join([record.package, part, *groups, *rest])
 
 
-def _controller(
-    root: Path, record: Record, resource: Resource, changes: Changes, template: str
-) -> ControllerImport | None:
+def _controller(root: Path, record: Record, resource: Resource, changes: Changes, template: str) -> ModuleImport | None:
     """Plan a controller. Returns the import that the author must add to main.py, if it cannot be added."""
     path = module_path(record, "controller", resource.group, resource.module)
     package, _, module = path.rpartition(".")
@@ -141,10 +153,10 @@ def _controller(
     values = _values(record, resource)
     if in_group:
         values["controller_name"] = f"{resource.group}-{resource.kind.lower()}".replace(".", "-")
-    _packages(root, changes, path)
+    packages(root, changes, path)
     changes.create(source(path), render(template, **values))
     alias = f"{module_name(resource.group)}_{module}" if in_group else ""
-    added = ControllerImport(package, module, alias)
+    added = ModuleImport(package, module, alias)
     main = f"src/{record.package}/main.py"
     present = (root / main).read_text() if (root / main).is_file() else ""
     edited = with_controller(present, "manager", added)
@@ -169,7 +181,7 @@ def _values(record: Record, resource: Resource) -> dict[str, object]:
     }
 
 
-def _packages(root: Path, changes: Changes, module: str) -> None:
+def packages(root: Path, changes: Changes, module: str) -> None:
     """Plan the missing packages above a module."""
     parts = module.split(".")[:-1]
     for depth in range(2, len(parts) + 1):
@@ -182,6 +194,8 @@ def _about(parts: list[str]) -> str:
     match parts:
         case ["api"]:
             return "The API: the kinds of this operator."
+        case ["webhook"]:
+            return "The webhooks, one module for each kind and version."
         case ["controller"]:
             return "The controllers, one module for each kind."
         case ["api", *_, last] if last.startswith("v") and last[1:2].isdigit():
@@ -207,7 +221,7 @@ def _test(record: Record, resource: Resource, *, another: bool) -> str:
     return f"tests/test_{group}{resource.module}{f'_{resource.version}' if another else ''}.py"
 
 
-def _sample(resource: Resource) -> str:
+def sample(resource: Resource) -> str:
     """Return the path where `kubewright generate` writes the first sample."""
     group = resource.api_group.partition(".")[0]
     return f"config/samples/{group}_{resource.version}_{resource.kind.lower()}.yaml"

@@ -31,6 +31,15 @@ class _API(msgspec.Struct):
     namespaced: bool = False
 
 
+class _WebhooksInFile(msgspec.Struct, rename="camel"):
+    conversion: bool = False
+    defaulting: bool = False
+    validation: bool = False
+    spoke: list[str] = []
+    defaulting_path: str = ""
+    validation_path: str = ""
+
+
 class _ResourceInFile(msgspec.Struct):
     """A resource in PROJECT."""
 
@@ -42,6 +51,7 @@ class _ResourceInFile(msgspec.Struct):
     api: _API | None = None
     controller: bool = False
     plural: str = ""
+    webhooks: _WebhooksInFile | None = None
 
 
 class _File(msgspec.Struct, rename="camel"):
@@ -65,6 +75,42 @@ def project_root() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
+class Webhooks:
+    """The webhooks that were scaffolded for one version of a kind."""
+
+    defaulting: bool = False
+    validation: bool = False
+    spokes: tuple[str, ...] = ()
+    """The versions that this version, the hub, is converted to and from; none without a conversion."""
+    defaulting_path: str = ""
+    """Empty for the usual path."""
+    validation_path: str = ""
+
+    @property
+    def admission(self) -> bool:
+        """Whether there is a defaulter or a validator."""
+        return self.defaulting or self.validation
+
+    def document(self) -> JSONObject:
+        content: JSONObject = {
+            "conversion": bool(self.spokes),
+            "defaulting": self.defaulting,
+            "defaultingPath": self.defaulting_path,
+            "spoke": list(self.spokes),
+            "validation": self.validation,
+            "validationPath": self.validation_path,
+        }
+        given = {key: value for key, value in content.items() if value}
+        return given and given | {"webhookVersion": "v1"}
+
+    @classmethod
+    def of(cls, file: _WebhooksInFile | None) -> Webhooks:
+        if file is None:
+            return cls()
+        return cls(file.defaulting, file.validation, tuple(file.spoke), file.defaulting_path, file.validation_path)
+
+
+@dataclass(frozen=True, slots=True)
 class Resource:
     """One version of a kind that the project declares or reconciles."""
 
@@ -81,6 +127,7 @@ class Resource:
     namespaced: bool = True
     plural: str = ""
     """In lower case; empty if it is the regular plural."""
+    webhooks: Webhooks = Webhooks()
 
     @property
     def api_group(self) -> str:
@@ -117,6 +164,8 @@ class Resource:
             content["core"] = True
         if self.controller:
             content["controller"] = True
+        if webhooks := self.webhooks.document():
+            content["webhooks"] = webhooks
         return {key: value for key, value in content.items() if value != ""}
 
     @classmethod
@@ -131,6 +180,7 @@ class Resource:
             controller=file.controller,
             namespaced=file.api is None or file.api.namespaced,
             plural=file.plural,
+            webhooks=Webhooks.of(file.webhooks),
         )
 
 

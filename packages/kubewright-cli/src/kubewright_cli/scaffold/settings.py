@@ -1,4 +1,4 @@
-"""Changes one setting in `[tool.kubewright]` of a pyproject.toml. Keeps comments and layout."""
+"""Changes one setting in `[tool.kubewright]` of a pyproject.toml, or an extra. Keeps comments and layout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tomllib
 from typing import Final
 
 from kubewright.machinery.errors import ConfigError
-from kubewright.machinery.json import is_object
+from kubewright.machinery.json import is_array, is_object
 
 _TABLE: Final = re.compile(r"^\[tool\.kubewright\][^\n]*\n(?:(?!\[)[^\n]*\n?)*", re.MULTILINE)
 
@@ -35,6 +35,33 @@ def with_setting(text: str, key: str, value: str | None) -> str:
         task = f"remove {key}" if value is None else f'set {key} = "{value}"'
         raise ConfigError(f"pyproject.toml: [tool.kubewright] cannot be edited automatically; {task} by hand")
     return after
+
+
+def with_extra(text: str, name: str, extra: str) -> str | None:
+    """Return `text` with an extra of the dependency `name`. Returns None if that cannot be edited.
+
+    Raises TOMLDecodeError if `text` is not TOML.
+    """
+    pattern = re.compile(rf"{re.escape(name)}\s*(?:\[([^\]]*)\])?(?=[\s<>=!~@;]|$)")
+    for stated in _dependencies(text):
+        found = pattern.match(stated)
+        if found is None:
+            continue
+        extras = [each.strip() for each in (found[1] or "").split(",") if each.strip()]
+        if extra in extras:
+            return text
+        wanted = f"{name}[{','.join([*extras, extra])}]{stated[found.end() :]}"
+        edited = text
+        for quote in ('"', "'"):
+            edited = edited.replace(f"{quote}{stated}{quote}", f"{quote}{wanted}{quote}")
+        return edited if wanted in _dependencies(edited) else None
+    return None
+
+
+def _dependencies(text: str) -> list[str]:
+    project = tomllib.loads(text).get("project", {})
+    found: object = project.get("dependencies", []) if is_object(project) else []
+    return [each for each in found if isinstance(each, str)] if is_array(found) else []
 
 
 def _table(text: str) -> object:

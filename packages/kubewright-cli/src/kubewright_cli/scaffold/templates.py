@@ -7,7 +7,7 @@ from typing import Final
 
 import jinja2
 
-from kubewright_cli.scaffold.program import from_import
+from kubewright_cli.scaffold.sources import from_import
 
 _FUNCTIONS: Final = {"from_import": from_import}
 

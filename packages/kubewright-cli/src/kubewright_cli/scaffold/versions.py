@@ -1,56 +1,69 @@
 """The module of another version of a kind: a copy of a version that exists, changed in its text.
 
 Fields, markers, columns and short names are copied with their comments and layout. The new class is not the storage
-version. Versions are not converted, so they should start with the same shape.
+version, it is served, and it is not deprecated.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from typing import Final
+
+from kubewright_cli.scaffold.sources import Part, Source
+
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_OF_THE_OLD: Final = ("deprecated", "served")
+"""Class arguments that are not copied: they say that users should leave the old version."""
 
 
-def another_version(source: str, kind: str, module: str, old: str, new: str) -> str | None:
-    """Return `source`, the module `module` with version `old` of `kind`, as the module of version `new`.
+def newness(version: str) -> tuple[int, int, int]:
+    """Return a key that orders versions as Kubernetes does, the newest stable version last."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return (0, 0, 0)
+    stage = {"alpha": 1, "beta": 2, None: 3}[found[2]]
+    return (stage, int(found[1]), int(found[3] or 0))
+
+
+def another_version(text: str, kind: str, module: str, old: str, new: str) -> str | None:
+    """Return `text`, the module `module` with version `old` of `kind`, as the module of version `new`.
 
     Returns None if the module does not declare the kind with `version="..."` in its class arguments.
     """
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return None
-    declared = _class(tree, kind)
+    source = _parsed(text)
+    declared = None if source is None else _class(source.tree, kind)
     version = None if declared is None else _argument(declared, "version")
-    if declared is None or version is None or not isinstance(version.value, ast.Constant):
+    if source is None or declared is None or version is None or not isinstance(version.value, ast.Constant):
         return None
-    lines = source.encode().splitlines(keepends=True)
-    edits = [(_start(lines, version.value), _end(lines, version.value), f'"{new}"')]
     storage = _argument(declared, "storage")
-    if storage is None:
-        end = _end(lines, version.value)
-        edits[0] = (edits[0][0], end, edits[0][2] + _inserted(lines, version))
-    else:
-        edits.append((_start(lines, storage.value), _end(lines, storage.value), "False"))
-    edits += _absolute_imports(lines, tree, module)
-    docstring = tree.body[0] if ast.get_docstring(tree) is not None else None
-    if docstring is not None:
-        start, end = _start(lines, docstring), _end(lines, docstring)
-        text = b"".join(lines)[start:end].decode()
-        edits.append((start, end, re.sub(rf"\b{re.escape(old)}\b", new, text)))
-    content = b"".join(lines)
-    for start, end, text in sorted(edits, reverse=True):
-        content = content[:start] + text.encode() + content[end:]
-    return content.decode()
+    added = "" if storage is not None else _inserted(source, version)
+    source.replace(version, f'version="{new}"{added}')
+    if storage is not None:
+        source.replace(storage.value, "False")
+    for name in _OF_THE_OLD:
+        _remove(source, declared, name)
+    _make_imports_absolute(source, module)
+    if ast.get_docstring(source.tree) is not None:
+        docstring = source.tree.body[0]
+        written = source.between(source.start(docstring), source.end(docstring))
+        source.replace(docstring, re.sub(rf"\b{re.escape(old)}\b", new, written))
+    return source.edited()
 
 
-def is_stored(source: str, kind: str) -> bool:
-    """Return whether the module `source` declares the version of `kind` that objects are stored in."""
-    try:
-        declared = _class(ast.parse(source), kind)
-    except SyntaxError:
-        return False
+def is_stored(text: str, kind: str) -> bool:
+    """Return whether the module `text` declares the version of `kind` that objects are stored in."""
+    source = _parsed(text)
+    declared = None if source is None else _class(source.tree, kind)
     storage = None if declared is None else _argument(declared, "storage")
     return declared is not None and (storage is None or ast.unparse(storage.value) != "False")
+
+
+def _parsed(text: str) -> Source | None:
+    try:
+        return Source(text)
+    except SyntaxError:
+        return None
 
 
 def _class(tree: ast.Module, kind: str) -> ast.ClassDef | None:
@@ -68,28 +81,25 @@ def _argument(declared: ast.ClassDef, name: str) -> ast.keyword | None:
     return next((each for each in declared.keywords if each.arg == name), None)
 
 
-def _inserted(lines: list[bytes], version: ast.keyword) -> str:
+def _inserted(source: Source, version: ast.keyword) -> str:
     """Return `storage=False` after the argument `version`, on a line of its own if that one has its own."""
-    before = lines[version.lineno - 1][: version.col_offset]
-    return ", storage=False" if before.strip() else f",\n{before.decode()}storage=False"
+    own_line = f",\n{source.indent(version.lineno)}storage=False"
+    return own_line if source.begins_its_line(version) else ", storage=False"
 
 
-def _absolute_imports(lines: list[bytes], tree: ast.Module, module: str) -> list[tuple[int, int, str]]:
-    """Edits that make relative imports absolute: the copy is in another package."""
-    edits: list[tuple[int, int, str]] = []
-    for each in tree.body:
+def _remove(source: Source, declared: ast.ClassDef, name: str) -> None:
+    """Remove an argument of the class; one before it, the group, is always there."""
+    removed = _argument(declared, name)
+    if removed is not None:
+        before: list[Part] = [*declared.bases, *declared.keywords]
+        behind = max((each for each in before if source.start(each) < source.start(removed)), key=source.start)
+        source.remove(source.end(behind), source.end(removed))
+
+
+def _make_imports_absolute(source: Source, module: str) -> None:
+    """Make relative imports absolute: the copy is in another package."""
+    for each in source.tree.body:
         if isinstance(each, ast.ImportFrom) and each.level:
             package = ".".join([*module.split(".")[: -each.level], *([each.module] if each.module else [])])
             names = ", ".join(name.name + (f" as {name.asname}" if name.asname else "") for name in each.names)
-            edits.append((_start(lines, each), _end(lines, each), f"from {package} import {names}"))
-    return edits
-
-
-def _start(lines: list[bytes], node: ast.stmt | ast.expr | ast.keyword) -> int:
-    return sum(map(len, lines[: node.lineno - 1])) + node.col_offset
-
-
-def _end(lines: list[bytes], node: ast.stmt | ast.expr | ast.keyword) -> int:
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    return sum(map(len, lines[: node.end_lineno - 1])) + node.end_col_offset
+            source.replace(each, f"from {package} import {names}")

@@ -13,33 +13,51 @@ The parts of `APIServer`:
     kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
     admission       Chain              plugins that change or reject writes; webhooks
     apiextensions   Definitions        serves CustomResourceDefinitions; observes their commits
+
+Follows k8s.io/apiserver pkg/server/config.go (DefaultBuildHandlerChain).
 """
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
+from kubewright._runtime.log import get_logger
 from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import APIError, BadRequest, InternalError, RequestTooLarge
+from kubewright.machinery.selectors import FieldSelector
 from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
 from kubewright_controlplane.apiserver.admission.policies.reviewers import policy_reviewers
 from kubewright_controlplane.apiserver.admission.policies.typechecking import TypeChecking
 from kubewright_controlplane.apiserver.admission.webhooks.reviewers import Webhooks
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
-from kubewright_controlplane.apiserver.authentication.authentication import build_authentication
+from kubewright_controlplane.apiserver.authentication.authentication import build_authentication, impersonate
+from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, forbidden
 from kubewright_controlplane.apiserver.authorization.authorizer import build_authorizer
 from kubewright_controlplane.apiserver.bootstrap import create_missing
+from kubewright_controlplane.apiserver.endpoints import answers
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.paths import PathEndpoints
-from kubewright_controlplane.apiserver.endpoints.pipeline import Pipeline
+from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo, parse_target
 from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoints
 from kubewright_controlplane.apiserver.kinds import builtin
 from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright_controlplane.apiserver.storage.history import HistoryExpiry
-from kubewright_controlplane.apiserver.storage.store import Log, Store
+from kubewright_controlplane.apiserver.storage.store import HistoryExpiry, Log, Store
+from kubewright_controlplane.apiserver.user import UserInfo
 from kubewright_controlplane.apiserver.webhooks.client import WebhookClients
 from kubewright_controlplane.apiserver.webhooks.services import ServiceResolver
+
+BODY_LIMIT = 3 * 1024 * 1024
+"""Limit of a request's body in bytes, as in a real API server."""
+
+_STREAMING_SUBRESOURCES = frozenset({"attach", "exec", "portforward"})
+"""Subresources that also require `create`, since the handshake of a WebSocket is always a GET (KEP-4006, since 1.35).
+"""
+
+_log = get_logger(__name__)
 
 
 class APIServer:
@@ -57,26 +75,23 @@ class APIServer:
         self._store = Store(history=self.options.history, log=_open_log(self.options.data))
         admission = Chain()
         self.resources = ResourceSet(self._store, admission, self.options.clock)
-        authentication = build_authentication(self.resources, self.options)
-        authorizer = build_authorizer(self.resources)
-        builtin.install(builtin.ServerParts(self.options, self.resources, authentication, authorizer))
+        self._authentication = build_authentication(self.resources, self.options)
+        self._authorizer = build_authorizer(self.resources)
+        builtin.install(builtin.ServerParts(self.options, self.resources, self._authentication, self._authorizer))
         disabled = self.options.disabled_admission
-        admission.extend(default_plugins(self.resources, disabled))
+        admission.use(default_plugins(self.resources, disabled))
         self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
-        webhooks = Webhooks(self.resources, authorizer, self._webhooks)
-        mutating, validating = policy_reviewers(self.resources, authorizer, disabled)
+        webhooks = Webhooks(self.resources, self._authorizer, self._webhooks)
+        mutating, validating = policy_reviewers(self.resources, self._authorizer, disabled)
         admission.add_reviewers([*mutating, webhooks.mutating, *validating, webhooks.validating])
         self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.event_seconds, self.options.clock)
         self._history_expiry = HistoryExpiry(self._store, self.options.history_seconds, self.options.clock)
         self._type_checking = TypeChecking(self.resources, self.options.clock)
-        metrics = Metrics(self.resources)
-        self._pipeline = Pipeline(
-            authentication,
-            authorizer,
-            ResourceEndpoints(self.resources, self.options.clock),
-            PathEndpoints(self.resources, metrics, self.options.issuer, authentication.key_set),
-            metrics,
+        self._metrics = Metrics(self.resources)
+        self._resource_endpoints = ResourceEndpoints(self.resources, self.options.clock)
+        self._path_endpoints = PathEndpoints(
+            self.resources, self._metrics, self.options.issuer, self._authentication.key_set
         )
 
     async def start(self) -> None:
@@ -88,7 +103,40 @@ class APIServer:
 
     async def handle(self, request: Request) -> Response:
         """Answer a request. Never raises: an error becomes an answer."""
-        return await self._pipeline.handle(request)
+        info = parse_target(request.method, request.target)
+        try:
+            response = await self._answer(request, info)
+        except APIError as error:
+            response = answers.failure(error)
+        except RecursionError:  # how deep is too deep depends on the version of Python
+            _log.warning("Deeply nested request rejected", method=request.method, target=request.target)
+            response = answers.failure(BadRequest("the body of the request is nested too deeply"))
+        except Exception:  # noqa: BLE001 -- a defect in one request must not affect others
+            _log.exception("Request failed", method=request.method, target=request.target)
+            text = "This request caused apiserver to panic. Look in the logs for details."
+            response = answers.failure(InternalError(text))
+        response.headers["audit-id"] = request.headers.get("audit-id") or str(uuid.uuid4())
+        answers.compress(request, response)
+        self._metrics.count(info, response.status)
+        return response
+
+    async def _answer(self, request: Request, info: RequestInfo) -> Response:
+        access = _access(self._authentication.authenticate(request), info)
+        user = impersonate(request, access, self._authorizer)
+        access = access if user is access.user else replace(access, user=user)
+        self._authorize(access)
+        if request.upgrade == "websocket" and info.resource == "pods" and info.subresource in _STREAMING_SUBRESOURCES:
+            self._authorize(replace(access, verb="create"))
+        if len(request.body) > BODY_LIMIT:
+            raise RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")
+        if info.resource:
+            return await self._resource_endpoints.serve(request, info, user)
+        return self._path_endpoints.serve(request, info)
+
+    def _authorize(self, access: AccessAttributes) -> None:
+        decision = self._authorizer.authorize(access)
+        if not decision.allowed:
+            raise forbidden(access, decision.reason)
 
     async def close(self) -> None:
         """End all watches, and write pending commits to the data folder."""
@@ -106,3 +154,25 @@ def _open_log(folder: Path | None) -> Log | None:
     from kubewright_controlplane.apiserver.storage.log import SQLiteLog
 
     return SQLiteLog(folder)
+
+
+def _access(user: UserInfo, info: RequestInfo) -> AccessAttributes:
+    """Return the authorization request for a request."""
+    if not info.resource:
+        return AccessAttributes(user, info.verb, path=info.path)
+    name = info.name or (_selected_name(info) if info.verb in ("list", "watch") else "")
+    return AccessAttributes(
+        user, info.verb, info.group, info.version, info.resource, info.subresource, info.namespace, name
+    )
+
+
+def _selected_name(info: RequestInfo) -> str:
+    """Return the name that a field selector requires: permission for that object is enough to list or watch it."""
+    text = info.query.text("fieldSelector")
+    if "metadata.name" not in text:
+        return ""
+    try:
+        selector = FieldSelector.parse(text)
+    except ValueError:
+        return ""  # reported when the request is served
+    return selector.exact("metadata.name") or ""

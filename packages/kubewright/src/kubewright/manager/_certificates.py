@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
+from weakref import WeakSet
 
 from kubewright._runtime.log import get_logger
 from kubewright.http import tls
@@ -58,6 +59,38 @@ def server_context(
 
     context.sni_callback = choose
     return context
+
+
+def require_clients(context: ssl.SSLContext, ca: Path) -> None:
+    """Accept only clients with a certificate that a CA in the file signed, also after the context is replaced.
+
+    Raises ConfigError if the file cannot be used.
+    """
+    try:
+        _require(context, ca)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"the CA of the webhooks' clients, {ca}: {error}; provide certificates in PEM (webhook_client_ca, "
+            f"--webhook-client-ca-name)"
+        ) from error
+    choose = context.sni_callback
+    if choose is None:
+        return
+    known = WeakSet([context])
+
+    def chosen(connection: ssl.SSLObject, name: str, initial: ssl.SSLContext) -> int | None:
+        answer = choose(connection, name, initial)
+        if connection.context not in known:
+            _require(connection.context, ca)
+            known.add(connection.context)
+        return answer
+
+    context.sni_callback = chosen
+
+
+def _require(context: ssl.SSLContext, ca: Path) -> None:
+    context.load_verify_locations(ca)
+    context.verify_mode = ssl.CERT_REQUIRED
 
 
 class _Files:

@@ -5,7 +5,8 @@ Imported at the first scrape, because importing prometheus-client takes a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -63,10 +64,24 @@ def families(metrics: Metrics) -> Iterator[Metric]:
     read = CounterMetricFamily("certwatcher_read_certificate", "Number of times a certificate was read.")
     read.add_metric((), metrics.certificates_read)
     yield read
+    yield from _expirations(metrics.webhook_certificate_expirations())
     if metrics.leading is not None:
         leading = GaugeMetricFamily("leader_election_master_status", "1 while this process leads.", labels=("name",))
         leading.add_metric((metrics.name,), float(metrics.leading))
         yield leading
+
+
+def _expirations(expirations: Mapping[str, datetime]) -> Iterator[Metric]:
+    if not expirations:
+        return
+    ends = GaugeMetricFamily(
+        "kubewright_webhook_certificate_expiration_timestamp_seconds",
+        "When a certificate of the webhooks ends, in seconds since 1970.",
+        labels=("certificate",),
+    )
+    for name, end in expirations.items():
+        ends.add_metric((name,), end.timestamp())
+    yield ends
 
 
 def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:

@@ -23,6 +23,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
@@ -80,6 +81,7 @@ class ManagerChanges(TypedDict, total=False):
     webhooks: Sequence[Webhook]
     webhook_port: int | None
     webhook_certificate: Certificate | CertificateProvider | None
+    webhook_client_ca: Path | str | None
     webhook_registration: LocalWebhooks | None
     policies: Sequence[Policy]
     policy_registration: LocalPolicies | None
@@ -122,6 +124,7 @@ class Manager:
         webhooks: Sequence[Webhook] = (),
         webhook_port: int | None = None,
         webhook_certificate: Certificate | CertificateProvider | None = None,
+        webhook_client_ca: Path | str | None = None,
         webhook_registration: LocalWebhooks | None = None,
         policies: Sequence[Policy] = (),
         policy_registration: LocalPolicies | None = None,
@@ -159,6 +162,8 @@ class Manager:
             call the webhooks as with `LocalWebhooks()`; if it is not, there is no server.
         webhook_certificate: files, which are read again when they change; a `ManagedCertificate`, which the manager
             makes itself; or what provides a certificate otherwise.
+        webhook_client_ca: a file with CAs in PEM. Only clients with a certificate of one of them may call the webhooks;
+            the API server needs one then. It is not for `webhook_registration`. Default: any client may call them.
         webhook_registration: have the API server call this process by URL, with a certificate made in memory.
         policies: what `kubewright.policies` declares. They become manifests; a deployed manager does not use them.
         policy_registration: register the policies while this process runs. Default: as with `LocalPolicies()` if the
@@ -193,6 +198,7 @@ class Manager:
             webhooks=tuple(webhooks),
             webhook_port=webhook_port,
             webhook_certificate=webhook_certificate,
+            webhook_client_ca=Path(webhook_client_ca) if webhook_client_ca is not None else None,
             webhook_registration=webhook_registration,
             policies=tuple(policies),
             policy_registration=policy_registration,
@@ -243,6 +249,7 @@ class Manager:
             "webhooks": options.webhooks,
             "webhook_port": options.webhook_port,
             "webhook_certificate": options.webhook_certificate,
+            "webhook_client_ca": options.webhook_client_ca,
             "webhook_registration": options.webhook_registration,
             "policies": options.policies,
             "policy_registration": options.policy_registration,

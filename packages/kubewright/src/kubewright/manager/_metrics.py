@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -146,6 +147,8 @@ class Metrics:
         self.certificates_read = 0
         self.cache: Cache | None = None
         """Read at a scrape."""
+        self.webhook_certificate_expirations: Callable[[], Mapping[str, datetime]] = dict[str, datetime]
+        """When the certificates of the webhooks end. Called at a scrape."""
         self._own = _Own()
 
     @property

@@ -7,6 +7,7 @@ from argparse import Namespace as Flags
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kubewright._runtime.clock import Clock, SystemClock
@@ -54,6 +55,7 @@ class ManagerOptions:
     webhooks: tuple[Webhook, ...] = ()
     webhook_port: int | None = None
     webhook_certificate: Certificate | CertificateProvider | None = None
+    webhook_client_ca: Path | None = None
     webhook_registration: LocalWebhooks | None = None
     policies: tuple[Policy, ...] = ()
     policy_registration: LocalPolicies | None = None
@@ -143,7 +145,12 @@ class ManagerOptions:
 
         if self.policy_registration is not None:
             return self.policy_registration
-        if self.is_program or config is None or not await is_this_machine(config.server):
+        if self.is_program or config is None:
+            return None
+        if not await is_this_machine(config.server):
+            get_logger("kubewright.manager").warning(
+                "Policies not registered", reason=f"the API server {config.server} is not on this machine"
+            )
             return None
         return LocalPolicies(config=self.webhook_registration.config if self.webhook_registration is not None else None)
 

@@ -144,6 +144,7 @@ def _configured(options: ManagerOptions, flags: argparse.Namespace) -> ManagerOp
         metrics_secure=_metrics_secure(options, flags),
         webhook_port=flags.webhook_port,
         webhook_certificate=_webhook_certificate(options, flags),
+        webhook_client_ca=_webhook_client_ca(options, flags),
         webhook_registration=None if flags.webhook_cert_path else options.webhook_registration,
         wait_for_kinds=options.wait_for_kinds or flags.wait_for_kinds,
         allow_mass_deletion=options.allow_mass_deletion or flags.allow_mass_deletion,
@@ -162,6 +163,18 @@ def _files(flags: argparse.Namespace, purpose: Purpose) -> Certificate | None:
     """Return the certificate that the flags name."""
     path, name, key = (getattr(flags, f"{purpose}_cert_{part}") for part in ("path", "name", "key"))
     return Certificate(Path(path, name), Path(path, key)) if path else None
+
+
+def _webhook_client_ca(options: ManagerOptions, flags: argparse.Namespace) -> Path | None:
+    name: str = flags.webhook_client_ca_name
+    if not name:
+        return options.webhook_client_ca
+    if not flags.webhook_cert_path and not Path(name).is_absolute():
+        raise ConfigError(
+            f"--webhook-client-ca-name={name} is the name of a file in the folder of --webhook-cert-path; add that "
+            f"flag, or write the whole path"
+        )
+    return Path(flags.webhook_cert_path, name)
 
 
 def _webhook_certificate(
@@ -310,6 +323,13 @@ def _add_standard_flags(parser: _Flags, options: ManagerOptions) -> None:
     )
     parser.add_argument(
         "--webhook-cert-key", default="tls.key", metavar="FILE", help="file name of the key (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--webhook-client-ca-name",
+        default="",
+        metavar="FILE",
+        help="file name of the CAs of clients, in the folder of the certificate, or the whole path; only clients with "
+        "a certificate of one of them may call the webhooks (default: any client)",
     )
     parser.add_argument(
         "--webhook-name-prefix",

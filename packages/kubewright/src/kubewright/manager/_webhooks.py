@@ -21,7 +21,7 @@ from kubewright.client._client import Client
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError
-from kubewright.manager._certificates import Certificate, server_context
+from kubewright.manager._certificates import Certificate, require_clients, server_context
 from kubewright.manager._metrics import Metrics
 from kubewright.manager._options import ManagerOptions
 from kubewright.manager._serving import BIND_HOST
@@ -82,6 +82,7 @@ class WebhookServer:
                 yield
             return
         async with self._provided(client, namespace) as self._certificate, self._serving(self._certificate):
+            self._metrics.webhook_certificate_expirations = self._certificate.expirations
             yield
 
     @asynccontextmanager
@@ -110,10 +111,18 @@ class WebhookServer:
                 "mount one and name its folder with --webhook-cert-path; to run without webhooks, use --webhook-port=-1"
             )
         if isinstance(given, Certificate):
-            yield ServerCertificate(server_context(given, self._metrics.certificate_read, "webhook"))
+            provided = ServerCertificate(server_context(given, self._metrics.certificate_read, "webhook"))
+            self._require_clients(provided)
+            yield provided
             return
         async with given.provide(client, self._options.webhooks, namespace) as provided:
+            self._require_clients(provided)
             yield provided
+
+    def _require_clients(self, certificate: ServerCertificate) -> None:
+        """Verify clients if there is a CA for them."""
+        if self._options.webhook_client_ca is not None:
+            require_clients(certificate.context, self._options.webhook_client_ca)
 
     @asynccontextmanager
     async def _serving(self, certificate: ServerCertificate) -> AsyncGenerator[None]:

@@ -7,7 +7,7 @@ def test_conversions_lose_nothing() -> None:
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -61,11 +61,16 @@ def _check(
     try:
         changes = _changes(conversion, kind, other, document)
     except Exception as error:
-        error.add_note(f"{way}, {origin}: {compact(document)}")
+        fault = (type(error), str(error))
+        smaller = _simplified(document, lambda each: _raised(conversion, kind, other, each) == fault)
+        error.add_note(
+            f"{way}: the conversion fails, {origin}\nobject: {compact(smaller)}\nThe types allow such objects: convert "
+            f"them, too, or refuse them in the types. Objects that cannot be converted cannot be deleted, either."
+        )
         raise
     if not changes:
         return
-    smaller = _simplified(conversion, kind, other, document)
+    smaller = _simplified(document, lambda each: _still_changes(conversion, kind, other, each))
     changes = _changes(conversion, kind, other, smaller)
     shown = "\n".join(f"  {each}" for each in changes[:_SHOWN])
     more = f"\n  and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
@@ -102,10 +107,8 @@ def _shown(value: Any) -> str:
     return "absent" if value is _ABSENT else compact(value)
 
 
-def _simplified(
-    conversion: Conversion[Any], kind: type[CustomResource], other: type[CustomResource], document: JSONObject
-) -> JSONObject:
-    """Return a smaller object that changes too: without the fields and items that do not matter."""
+def _simplified(document: JSONObject, has_fault: Callable[[JSONObject], bool]) -> JSONObject:
+    """Return a smaller object with the same fault: without the fields and items that do not matter."""
     tries = _SIMPLIFICATIONS
     smaller = document
     progress = True
@@ -115,7 +118,7 @@ def _simplified(
             tries -= 1
             if tries < 0:
                 return smaller
-            if _still_changes(conversion, kind, other, each):
+            if has_fault(each):
                 smaller, progress = each, True
                 break
     return smaller
@@ -130,6 +133,17 @@ def _still_changes(
         return False
     except Exception:  # noqa: BLE001 - a function may need the field that is missing
         return False
+
+
+def _raised(
+    conversion: Conversion[Any], kind: type[CustomResource], other: type[CustomResource], document: JSONObject
+) -> tuple[type[Exception], str] | None:
+    """Return what the conversion raises."""
+    try:
+        _changes(conversion, kind, other, document)
+    except Exception as error:  # noqa: BLE001 - functions of users raise anything
+        return type(error), str(error)
+    return None
 
 
 def _without_one(document: JSONObject) -> Iterator[JSONObject]:

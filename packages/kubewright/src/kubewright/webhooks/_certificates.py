@@ -80,20 +80,27 @@ class Certificates:
         """The data of a Secret, which Kubernetes' type kubernetes.io/tls accepts."""
         return {BUNDLE: self.bundle, CA_KEY: self.ca_key, CERTIFICATE: self.certificate, KEY: self.key}
 
+    @property
+    def expirations(self) -> dict[str, datetime]:
+        """When the certificate of the server ends, and the CA that signed it."""
+        server, authorities = read_certificates(self.certificate)[0], read_certificates(self.bundle)
+        ca = next(each for each in authorities if is_signed_by(server, each))
+        return {"ca": ca.not_valid_after_utc, "server": server.not_valid_after_utc}
+
     def advanced(self, hosts: Sequence[str], now: datetime, *, trusted: bool) -> Certificates:
         """Return the certificates after the next step that is due; the same if none is.
 
         `trusted`: all clients trust the whole bundle.
         """
-        authorities, server = _certificates(self.bundle), _certificates(self.certificate)[0]
+        authorities, server = read_certificates(self.bundle), read_certificates(self.certificate)[0]
         if authorities[0].not_valid_after_utc - now <= _AHEAD:
             bundle, ca_key = _new_ca(hosts[0], now)
             kept = [each for each in authorities if each.not_valid_after_utc > now]
             return replace(self, bundle=bundle + _pem(kept), ca_key=ca_key)
         left = server.not_valid_after_utc - now
-        if not _is_signed_by(server, authorities[0]):
+        if not is_signed_by(server, authorities[0]):
             return _issued(self, hosts, now) if trusted or left <= _LAST_DAY else self
-        if left <= _AHEAD or _hosts_of(server) != set(hosts):
+        if left <= _AHEAD or hosts_of(server) != set(hosts):
             return _issued(self, hosts, now)
         if len(authorities) > 1 and now >= server.not_valid_before_utc + _BACKDATED + _TRUSTED_AFTER:
             return replace(self, bundle=_pem(authorities[:1]))
@@ -121,13 +128,13 @@ def _check(found: Certificates) -> None:
     read: dict[str, Any] = {}
     for name, pem in parts.items():
         try:
-            read[name] = _private(pem) if name in (CA_KEY, KEY) else _certificates(pem)
+            read[name] = _private(pem) if name in (CA_KEY, KEY) else read_certificates(pem)
         except ValueError as error:
             raise ValueError(f"{name} is not PEM of a {'key' if name in (CA_KEY, KEY) else 'certificate'}") from error
     for certificate, key in ((BUNDLE, CA_KEY), (CERTIFICATE, KEY)):
         if read[certificate][0].public_key() != read[key].public_key():
             raise ValueError(f"{key} is not the key of {certificate}")
-    if not any(_is_signed_by(read[CERTIFICATE][0], each) for each in read[BUNDLE]):
+    if not any(is_signed_by(read[CERTIFICATE][0], each) for each in read[BUNDLE]):
         raise ValueError(f"{CERTIFICATE} is not signed by a CA of {BUNDLE}")
 
 
@@ -155,7 +162,7 @@ def _issued(found: Certificates, hosts: Sequence[str], now: datetime) -> Certifi
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    ca, ca_key = _certificates(found.bundle)[0], _private(found.ca_key)
+    ca, ca_key = read_certificates(found.bundle)[0], _private(found.ca_key)
     key = ec.generate_private_key(ec.SECP256R1())
     end = min(now + _SERVER_LIFETIME, ca.not_valid_after_utc)
     builder = (
@@ -217,7 +224,8 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _hosts_of(certificate: x509.Certificate) -> set[str]:
+def hosts_of(certificate: x509.Certificate) -> set[str]:
+    """Return the names and addresses of a server."""
     from cryptography import x509
 
     try:
@@ -227,7 +235,8 @@ def _hosts_of(certificate: x509.Certificate) -> set[str]:
     return {str(each.value) for each in names}
 
 
-def _is_signed_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
+def is_signed_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
+    """Return whether `ca` signed the certificate itself, without another one between them."""
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -237,8 +246,8 @@ def _is_signed_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
     return True
 
 
-def _certificates(pem: bytes) -> list[x509.Certificate]:
-    """Raises ValueError."""
+def read_certificates(pem: bytes) -> list[x509.Certificate]:
+    """Read certificates in PEM. Raises ValueError."""
     from cryptography import x509
 
     return x509.load_pem_x509_certificates(pem)

@@ -11,8 +11,9 @@ to notice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime
 from typing import Final
 
 from kubewright._runtime.clock import monotonic
@@ -71,7 +72,7 @@ class CertificateKeeper:
         self._context = ReloadableContext(self._current.certificate, self._current.key)
         keeping = asyncio.create_task(self._keep(), name="webhook certificate")
         try:
-            yield ServerCertificate(self._context.context, self._check)
+            yield ServerCertificate(self._context.context, self._check, self._expirations)
         finally:
             keeping.cancel()
             await asyncio.wait({keeping})
@@ -82,6 +83,10 @@ class CertificateKeeper:
         """
         if not self._ready:
             raise ConfigError(f"API servers do not trust the webhooks: {'; '.join(self._obstacles)}")
+
+    def _expirations(self) -> Mapping[str, datetime]:
+        assert self._current is not None
+        return self._current.expirations
 
     # ---- the Secret
 

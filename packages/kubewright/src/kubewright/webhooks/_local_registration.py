@@ -40,9 +40,11 @@ from kubewright.models._meta import LabelSelector, ObjectMeta
 from kubewright.webhooks._certificates import Certificates
 from kubewright.webhooks._configurations import WebhookConfiguration, conversion_strategy, webhook_configurations
 from kubewright.webhooks._context import RawAdmissionContext
+from kubewright.webhooks._conversion import Conversion
 from kubewright.webhooks._declaration import admission_handler
 from kubewright.webhooks._deployment import webhook_objects
 from kubewright.webhooks._local import LocalWebhooks
+from kubewright.webhooks._local_conversions import ProbedConversion, probe_name, until_converted
 from kubewright.webhooks._local_objects import (
     PROBE_LABEL,
     PROBED_EACH,
@@ -85,13 +87,14 @@ class LocalRegistration:
         made = Certificates.made([local.host], now)
         self.certificate = ServerCertificate(server_context(made.certificate, made.key))
         """The certificate of the server."""
-        self.webhooks: Sequence[Webhook] = (*webhooks, _probe)
+        self._run = uuid.uuid4().hex
+        probed = (ProbedConversion(each, self._run) if isinstance(each, Conversion) else each for each in webhooks)
+        self.webhooks: Sequence[Webhook] = (*probed, _probe)
         """What the server serves."""
         self._local = local
         self._declared = webhooks
         self._prefix = f"{name}.local-"
         self._ca_bundle = made.bundle
-        self._run = uuid.uuid4().hex
         self._url = ""
         self._registrar: Client | None = None
         self._log = get_logger("kubewright.webhook.local")
@@ -110,6 +113,7 @@ class LocalRegistration:
             try:
                 for name in names:
                     await self._take_over(name, conversion)
+                await self._until_converted()
                 yield
             finally:
                 await self._removing([self._give_back(name) for name in names])
@@ -144,7 +148,7 @@ class LocalRegistration:
 
     def _configurations(self) -> list[WebhookConfiguration]:
         """Return the configurations. Conversions alone have one with the probe only."""
-        found = webhook_configurations(
+        found: list[WebhookConfiguration] = webhook_configurations(
             self._declared, address=self._url, ca_bundle=self._ca_bundle, prefix=self._prefix
         )
         if not found:
@@ -215,6 +219,7 @@ class LocalRegistration:
         known = (
             (MutatingWebhookConfiguration, f"{self._prefix}{MUTATING_CONFIGURATION}"),
             (ValidatingWebhookConfiguration, f"{self._prefix}{VALIDATING_CONFIGURATION}"),
+            (MutatingWebhookConfiguration, probe_name(self._prefix)),
         )
         for kind, name in known:
             if name not in names:
@@ -243,6 +248,15 @@ class LocalRegistration:
                 raise self._not_allowed(error) from error
             return
         raise ConfigError(f"CustomResourceDefinition {name} changes all the time; start again")
+
+    async def _until_converted(self) -> None:
+        """Wait until the API server converts by this run: the lists of caches, and writes, would lose fields before."""
+        url = f"{self._url}/kubewright-conversion-probe"
+        for each in self._declared:
+            if isinstance(each, Conversion):
+                unknown = await until_converted(self._client, each, prefix=self._prefix, url=url, run=self._run)
+                if unknown:
+                    self._log.warning("Conversion not confirmed", kind=each.hub.__api__.kind, reason=unknown)
 
     async def _give_back(self, name: str) -> None:
         """Restore the strategy of a CRD, unless another one has replaced that of this run."""

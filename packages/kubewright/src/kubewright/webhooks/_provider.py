@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from ssl import SSLContext
 from typing import Protocol
 
@@ -16,6 +17,10 @@ from kubewright.webhooks._webhooks import Webhook
 def _nothing() -> None: ...
 
 
+def _not_known() -> Mapping[str, datetime]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class ServerCertificate:
     """What a server proves its identity with."""
@@ -24,6 +29,8 @@ class ServerCertificate:
     """The TLS context of the server. It may change its certificate while the server runs."""
     check: Callable[[], None] = _nothing
     """Raises ConfigError while API servers do not recognize the server. It is part of `/readyz`."""
+    expirations: Callable[[], Mapping[str, datetime]] = _not_known
+    """Returns when the certificates end: that of the `server`, and that of its `ca`. They become metrics."""
 
 
 class CertificateProvider(Protocol):

@@ -2,19 +2,18 @@
 
 from pathlib import Path
 
+from kubewright import Manager
 from kubewright.machinery import yaml
 from kubewright.models import codec
 from kubewright.testing import Cluster
 
-from fleet import api
 from fleet.api.ship.v1.frigate import Frigate as FrigateV1
 from fleet.api.ship.v1beta1.frigate import Frigate as FrigateV1beta1
 
 SAMPLE = Path(__file__).parents[1] / "config/samples/ship_v1_frigate.yaml"
 
 
-async def test_an_object_of_v1_can_be_read_as_v1beta1(cluster: Cluster, namespace: str) -> None:
-    await cluster.install(api)
+async def test_v1_can_be_read_as_v1beta1(cluster: Cluster, namespace: str, operator: Manager) -> None:
     assert SAMPLE.is_file(), "run `make manifests`: it writes the sample"
     sample = codec.from_dict(FrigateV1, yaml.load(SAMPLE.read_text()))
     sample.metadata.namespace = namespace

@@ -6,7 +6,7 @@ those that are configured by objects, and that a request may have to wait for: w
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
 from kubewright_controlplane.apiserver.admission.limitranger import LimitRanger
 from kubewright_controlplane.apiserver.admission.namespacelifecycle import NamespaceLifecycle
@@ -25,17 +25,14 @@ class Chain:
     """Plugins in order. Starts empty, because plugins need the ResourceSet, which needs the chain."""
 
     def __init__(self) -> None:
-        self._mutating: list[AdmissionPlugin] = []
-        self._validating: list[AdmissionPlugin] = []
+        self._mutating = _ByResource()
+        self._validating = _ByResource()
         self._reviewers: list[Reviewer] = []
 
-    def extend(self, plugins: Iterable[AdmissionPlugin]) -> None:
-        """Add plugins at the end. A plugin is called only for the methods that it overrides."""
-        for plugin in plugins:
-            if type(plugin).admit is not Plugin.admit:
-                self._mutating.append(plugin)
-            if type(plugin).validate is not Plugin.validate:
-                self._validating.append(plugin)
+    def use(self, plugins: Sequence[AdmissionPlugin]) -> None:
+        """Let writes pass through these plugins, in order. Each is called only for methods that it overrides."""
+        self._mutating = _ByResource(each for each in plugins if type(each).admit is not Plugin.admit)
+        self._validating = _ByResource(each for each in plugins if type(each).validate is not Plugin.validate)
 
     def add_reviewers(self, reviewers: Iterable[Reviewer]) -> None:
         """Add reviewers at the end."""
@@ -48,13 +45,29 @@ class Chain:
 
     def admit(self, attributes: Attributes) -> None:
         """Let each plugin change the object. Raises the error of the first plugin that rejects it."""
-        for plugin in self._mutating:
+        for plugin in self._mutating.of(attributes):
             plugin.admit(attributes)
 
     def validate(self, attributes: Attributes) -> None:
         """Let each plugin check the final object. Raises the error of the first plugin that rejects it."""
-        for plugin in self._validating:
+        for plugin in self._validating.of(attributes):
             plugin.validate(attributes)
+
+
+class _ByResource:
+    """Plugins in order, for the resources whose writes they see."""
+
+    def __init__(self, plugins: Iterable[AdmissionPlugin] = ()) -> None:
+        plugins = list(plugins)
+        self._general = [each for each in plugins if not each.only_for]
+        self._special = {
+            resource: [each for each in plugins if not each.only_for or resource in each.only_for]
+            for resource in {name for each in plugins for name in each.only_for}
+        }
+
+    def of(self, attributes: Attributes) -> Sequence[AdmissionPlugin]:
+        """Return the plugins that see a write."""
+        return self._special.get(attributes.resource.qualified, self._general)
 
 
 def default_plugins(resources: ResourceSet, disabled: Container[str]) -> list[AdmissionPlugin]:

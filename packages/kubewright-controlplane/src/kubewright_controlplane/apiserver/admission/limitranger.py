@@ -21,6 +21,7 @@ _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 
 class LimitRanger(Plugin):
     name = "LimitRanger"
+    only_for = ("pods", "persistentvolumeclaims")
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources

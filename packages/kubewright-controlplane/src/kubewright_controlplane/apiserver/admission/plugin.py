@@ -16,11 +16,16 @@ class AdmissionPlugin(Protocol):
     """One plugin of the chain. Both methods run synchronously between the read and the commit of a write.
 
     `admit` may change `attributes.object`; `validate` sees the final object. Either rejects the write by raising an
-    APIError, usually Forbidden. Every write of every resource passes through, also writes of subresources: a plugin
-    checks `attributes` first and returns immediately if the write does not concern it.
+    APIError, usually Forbidden. Writes of subresources pass through as well: a plugin checks `attributes` first and
+    returns immediately if the write does not concern it.
     """
 
     name: str
+
+    @property
+    def only_for(self) -> tuple[str, ...]:
+        """Names of the resources whose writes pass through the plugin. Empty: those of all resources."""
+        ...
 
     def admit(self, attributes: Attributes) -> None: ...
 
@@ -31,6 +36,7 @@ class Plugin:
     """A plugin that accepts every write. Subclasses override one method or both."""
 
     name: str = ""
+    only_for: tuple[str, ...] = ()
 
     def admit(self, attributes: Attributes) -> None:
         """Change `attributes.object`, or reject the write."""

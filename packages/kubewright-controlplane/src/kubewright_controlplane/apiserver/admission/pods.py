@@ -22,6 +22,7 @@ class Priority(Plugin):
     """Sets a Pod's priority to the value of its PriorityClass."""
 
     name = "Priority"
+    only_for = ("pods", _PRIORITY_CLASSES)
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
@@ -96,6 +97,7 @@ class DefaultTolerationSeconds(Plugin):
     """Adds tolerations that keep a Pod for five minutes on a node that is not ready or unreachable."""
 
     name = "DefaultTolerationSeconds"
+    only_for = ("pods",)
 
     def admit(self, attributes: Attributes) -> None:
         if not concerns(attributes, "pods", "CREATE", "UPDATE"):
@@ -116,6 +118,7 @@ class RuntimeClass(Plugin):
     """Sets a Pod's overhead and scheduling constraints to those of its RuntimeClass."""
 
     name = "RuntimeClass"
+    only_for = ("pods",)
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources

@@ -23,6 +23,7 @@ _DONE: Final = ("Succeeded", "Failed")
 
 class StorageObjectInUseProtection(Plugin):
     name = "StorageObjectInUseProtection"
+    only_for = tuple(_FINALIZERS)
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources

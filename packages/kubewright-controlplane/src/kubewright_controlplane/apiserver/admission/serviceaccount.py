@@ -25,6 +25,7 @@ _FILE_MODE: Final = 0o644
 
 class ServiceAccount(Plugin):
     name = "ServiceAccount"
+    only_for = ("pods",)
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources

@@ -24,6 +24,7 @@ class DefaultStorageClass(Plugin):
     """Sets the storage class of a claim without one to the newest class that is marked as default."""
 
     name = "DefaultStorageClass"
+    only_for = ("persistentvolumeclaims",)
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
@@ -45,6 +46,7 @@ class PersistentVolumeClaimResize(Plugin):
     """Rejects the growth of a claim unless its class allows volume expansion."""
 
     name = "PersistentVolumeClaimResize"
+    only_for = ("persistentvolumeclaims",)
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources

@@ -1,24 +1,293 @@
-"""Responses: documents, failures and plain text, with the headers of every answer.
+"""Answers: which form and encoding a client accepts, objects in that form, and the headers of every response.
 
-Follows apiserver's pkg/endpoints/handlers/responsewriters.
+Objects are shown whole, as metadata only, or as rows of a Table; in JSON, YAML or protobuf. Stored bytes are JSON, so
+a whole object costs nothing and a list costs a join.
+
+Follows apiserver's pkg/endpoints/handlers/negotiation, response.go and responsewriters.
 """
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import msgspec
 
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import APIError
+from kubewright.machinery.errors import APIError, NotAcceptable, StatusDetails
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.registry.objects import encode_json
+from kubewright_controlplane.apiserver import protobuf
+from kubewright_controlplane.apiserver.registry.listing import Page
+from kubewright_controlplane.apiserver.registry.model import Resource
+from kubewright_controlplane.apiserver.registry.objects import decode_json, encode, encode_json, from_stored, served
 
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+ENCODINGS = (JSON, YAML, PROTOBUF)
+
+_META_GROUP = "meta.k8s.io"
+_META_VERSIONS = ("v1", "v1beta1")
+_INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 _GZIP_FROM = 128 * 1024
 _GZIP_LEVEL = 1
 _PRIVATE = "no-cache, private"
 _WARNINGS_LIMIT = 4096
 """Characters of all warnings. With more, each of them is cut, and the last ones are dropped."""
 _CUT_WARNING = 256
+
+
+# Negotiation
+
+
+@dataclass(frozen=True, slots=True)
+class MediaType:
+    """One entry of an Accept header."""
+
+    type: str
+    quality: float = 1.0
+    parameters: tuple[tuple[str, str], ...] = ()
+
+    def parameter(self, name: str) -> str:
+        return next((value for key, value in self.parameters if key == name), "")
+
+    def accepts(self, type: str) -> bool:
+        """Return whether this is `type`, or a wildcard that includes it."""
+        return self.type in (type, "*/*", type.partition("/")[0] + "/*")
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The accepted answer: an encoding, and the form: objects (`kind` is empty), a Table, or metadata only."""
+
+    encoding: str = JSON
+    kind: str = ""
+    """`Table`, `PartialObjectMetadata` or `PartialObjectMetadataList`."""
+    version: str = ""
+    """Version of the meta.k8s.io group."""
+
+
+@lru_cache(maxsize=256)
+def parse_accept(header: str) -> tuple[MediaType, ...]:
+    """Return the entries of an Accept header, best first; an empty header accepts everything."""
+    entries = [_media_type(text) for text in header.split(",") if text.strip()]
+    return tuple(sorted(entries, key=lambda entry: -entry.quality)) or (MediaType("*/*"),)
+
+
+@lru_cache(maxsize=256)
+def negotiate(header: str, *, tables: bool, metadata: bool) -> Accepted:
+    """Choose the best answer that an Accept header allows. `tables` and `metadata` say whether these forms are
+    available.
+
+    JSON, the stored form, is preferred among equals. Raises NotAcceptable.
+    """
+    entries = parse_accept(header)
+    best: Accepted | None = None
+    for entry in entries:
+        accepted = _accepted(entry, tables=tables, metadata=metadata)
+        if accepted is None:
+            continue
+        if accepted.encoding != PROTOBUF:
+            return accepted
+        best = best or accepted
+    if best is None:
+        raise NotAcceptable(f"only the following media types are accepted: {', '.join(ENCODINGS)}")
+    return best
+
+
+def check_encoding(header: str) -> None:
+    """Raise NotAcceptable if the client accepts none of the encodings."""
+    if not any(entry.accepts(encoding) for entry in parse_accept(header) for encoding in ENCODINGS):
+        listed = ", ".join((*ENCODINGS, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch"))
+        raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {listed}", details=StatusDetails())
+
+
+def _accepted(entry: MediaType, *, tables: bool, metadata: bool) -> Accepted | None:
+    encoding = next((each for each in ENCODINGS if entry.accepts(each)), None)
+    if encoding is None:
+        return None
+    kind = entry.parameter("as")
+    if not kind:
+        return Accepted(encoding)
+    known = entry.parameter("g") == _META_GROUP and entry.parameter("v") in _META_VERSIONS
+    offered = (kind == "Table" and tables) or (kind.startswith("PartialObjectMetadata") and metadata)
+    return Accepted(encoding, kind, entry.parameter("v")) if known and offered else None
+
+
+def _media_type(text: str) -> MediaType:
+    type, *parts = (part.strip() for part in text.split(";"))
+    quality = 1.0
+    parameters: list[tuple[str, str]] = []
+    for part in parts:
+        key, _, value = part.partition("=")
+        if key == "q":
+            try:
+                quality = float(value)
+            except ValueError:
+                quality = 0.0
+        else:
+            parameters.append((key, value))
+    return MediaType(type.lower(), quality, tuple(parameters))
+
+
+# Forms
+
+
+class Form(Protocol):
+    """One form of objects, in JSON. Every method takes objects in their resource's own version."""
+
+    key: Hashable
+    """Equal for forms with the same output."""
+
+    def one(self, data: bytes) -> bytes: ...
+
+    def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes: ...
+
+    def watched(self, data: bytes, *, first: bool) -> bytes:
+        """Return the object of a watch event; `first` is true for the first event of its watch."""
+        ...
+
+    def bookmark(self, metadata: JSONObject) -> bytes:
+        """Return the object of a BOOKMARK event."""
+        ...
+
+
+class WholeForm:
+    """Whole objects. Items of a built-in list omit kind and apiVersion, which follow from those of the list."""
+
+    key: Hashable = "whole"
+
+    def __init__(self, resource: Resource) -> None:
+        self._type = {"kind": resource.kind, "apiVersion": resource.api_version}
+        self._list_type = {"kind": resource.list_kind or f"{resource.kind}List", "apiVersion": resource.api_version}
+        self._prefix = 0 if resource.custom else len(encode_json(self._type))
+
+    def one(self, data: bytes) -> bytes:
+        return data
+
+    def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
+        if prefix := self._prefix:
+            items = [b"{" + data[prefix:] for data in items]
+        return _list(self._list_type, metadata, items)
+
+    def watched(self, data: bytes, *, first: bool) -> bytes:
+        return data
+
+    def bookmark(self, metadata: JSONObject) -> bytes:
+        return encode_json({**self._type, "metadata": metadata})
+
+
+class _Metadata(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+class MetadataForm:
+    """Objects without spec and status."""
+
+    def __init__(self, version: str) -> None:
+        self.key: Hashable = ("metadata", version)
+        self._type = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
+        self._list_type = self._type | {"kind": "PartialObjectMetadataList"}
+        self._head = encode_json(self._type)[:-1] + b',"metadata":'
+        self._decoder = msgspec.json.Decoder(_Metadata)
+
+    def one(self, data: bytes) -> bytes:
+        return self._head + bytes(self._decoder.decode(data).metadata) + b"}"
+
+    def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
+        return _list(self._list_type, metadata, map(self.one, items))
+
+    def watched(self, data: bytes, *, first: bool) -> bytes:
+        return self.one(data)
+
+    def bookmark(self, metadata: JSONObject) -> bytes:
+        return encode_json({**self._type, "metadata": metadata})
+
+
+class Representation:
+    """A form in an encoding: encodes the bodies of responses."""
+
+    def __init__(self, resource: Resource, form: Form, encoding: str) -> None:
+        self.content_type = encoding
+        self._resource = resource
+        self._form = form
+        self._encode: Callable[[bytes], bytes] = _ENCODERS[encoding]
+
+    def one(self, data: bytes) -> bytes:
+        """Encode one object."""
+        return self._encode(self._form.one(data))
+
+    def page(self, page: Page) -> bytes:
+        """Encode a list."""
+        metadata: JSONObject = {"resourceVersion": str(page.revision)}
+        if page.continue_token:
+            metadata["continue"] = page.continue_token
+            if page.remaining is not None:
+                metadata["remainingItemCount"] = page.remaining
+        return self._encode(self._form.listing(metadata, self._items(page)))
+
+    def _items(self, page: Page) -> Iterable[bytes]:
+        if self._resource.from_storage is None:
+            return [entry.data for entry in page.entries]
+        return [served(self._resource, entry) for entry in page.entries]
+
+    # The frames of a watch, for `registry.watching`
+
+    @property
+    def key(self) -> Hashable:
+        return (self._resource.version, self._form.key, self.content_type)
+
+    def event(self, type: str, data: bytes) -> bytes:
+        return self._frame(type, self._form.watched(self._own_version(data), first=False))
+
+    def first(self, type: str, data: bytes) -> bytes:
+        return self._frame(type, self._form.watched(self._own_version(data), first=True))
+
+    def bookmark(self, revision: int, *, initial_events_end: bool) -> bytes:
+        metadata: JSONObject = {"resourceVersion": str(revision)}
+        if initial_events_end:
+            metadata["annotations"] = _INITIAL_EVENTS_END
+        return self._frame("BOOKMARK", self._form.bookmark(metadata))
+
+    def error(self, error: APIError) -> bytes:
+        return self._frame("ERROR", encode_json(error.status.to_dict()))
+
+    def _own_version(self, data: bytes) -> bytes:
+        resource = self._resource
+        return data if resource.from_storage is None else encode(resource, from_stored(resource, data))
+
+    def _frame(self, type: str, data: bytes) -> bytes:
+        event = b'{"type":"' + type.encode() + b'","object":' + data + b"}"
+        if self.content_type == JSON:
+            return event + b"\n"
+        return self._encode(event) + b"---\n"
+
+
+def _list(type: JSONObject, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
+    return encode_json({**type, "metadata": metadata})[:-1] + b',"items":[' + b",".join(items) + b"]}"
+
+
+def _as_is(data: bytes) -> bytes:
+    return data
+
+
+def _to_yaml(data: bytes) -> bytes:
+    from kubewright.machinery import yaml  # imported for the first YAML answer
+
+    return yaml.dump(decode_json(data)).encode()
+
+
+_ENCODERS: dict[str, Callable[[bytes], bytes]] = {
+    JSON: _as_is,
+    YAML: _to_yaml,
+    PROTOBUF: lambda data: protobuf.encode(decode_json(data)),
+}
+
+
+# Responses
 
 
 def document(status: int, body: bytes, content_type: str = "application/json") -> Response:

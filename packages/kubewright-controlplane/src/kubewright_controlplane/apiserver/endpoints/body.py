@@ -1,23 +1,39 @@
-"""Request bodies: decoding JSON, YAML and protobuf, and the faults that strict decoding reports.
+"""Request bodies: documents in JSON, YAML and protobuf, patches, and the faults that strict decoding reports.
 
-Follows apiserver's runtime/serializer/json and strict decoding (KEP-2885).
+Follows apiserver's runtime/serializer/json, strict decoding (KEP-2885) and pkg/endpoints/handlers/patch.go.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Never
+import re
+from itertools import accumulate
+from typing import Any, Never, cast
 
 import msgspec
 
-from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, UnsupportedMediaType
+from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, StatusDetails, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_array
+from kubewright.machinery.patch import json_patch, merge_patch
 from kubewright_controlplane.apiserver import protobuf
-from kubewright_controlplane.apiserver.endpoints.negotiation import ENCODINGS, JSON, PROTOBUF, YAML
-from kubewright_controlplane.apiserver.registry.conform import Nonconforming
-from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
+from kubewright_controlplane.apiserver.endpoints.answers import ENCODINGS, JSON, PROTOBUF, YAML
+from kubewright_controlplane.apiserver.registry.model import Resource
+from kubewright_controlplane.apiserver.registry.objects import Nonconforming, decode_json, encode_json
+from kubewright_controlplane.schema.ownership.strategic import strategic_merge_patch
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+DEPTH_LIMIT = 256
+"""Levels of objects and lists in a document. Go's limit is 10,000; Python's depends on its version and the caller."""
+
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NOT_BRACKETS = bytes(each for each in range(256) if each not in b"{}[]")
+_STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
 _UNKNOWN_FORMAT = (
     f"the body of the request was in an unknown format - accepted media types include: {', '.join(ENCODINGS)}"
@@ -50,20 +66,32 @@ def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
 def _load_yaml(body: bytes) -> JSONObject:
     from kubewright.machinery import yaml  # imported for the first YAML body
 
-    return yaml.load(body)
+    document = yaml.load(body)
+    _check_depth(encode_json(document))
+    return document
 
 
 def _load_json(body: bytes) -> JSONObject:
     """Decode a JSON object. `null` is an object without fields, as in Go."""
     if not body:
         raise DecodeError("unexpected end of JSON input (<empty>)")
+    _check_depth(body)
     return {} if body.strip() == b"null" else decode_json(body)
+
+
+def _check_depth(data: bytes) -> None:
+    """Raise DecodeError if JSON is nested too deeply. A document with few brackets cannot be."""
+    if data.count(b"{") + data.count(b"[") <= DEPTH_LIMIT:
+        return
+    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
+    if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > DEPTH_LIMIT:
+        raise DecodeError(f"exceeded max depth of {DEPTH_LIMIT}")
 
 
 def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
     """Decode the configuration of an apply patch: YAML, of which JSON is a subset. Raises BadRequest."""
     try:
-        config = decode_json(body) if body[:1] == b"{" else _load_yaml(body)
+        config = _load_json(body) if body[:1] == b"{" else _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding YAML: {error}") from error
     kind, api_version = config.get("kind") or "", config.get("apiVersion") or ""
@@ -160,3 +188,57 @@ def _find_duplicates(body: bytes) -> list[str]:
 
     visit(json.loads(body, object_pairs_hook=_Pairs), "")
     return list(dict.fromkeys(found))
+
+
+# Patches
+
+
+def check_patch_type(resource: Resource, content_type: str) -> None:
+    """Raise UnsupportedMediaType for a content type that is not a patch, or not supported by this resource."""
+    if content_type in (JSON_PATCH, MERGE_PATCH, APPLY_PATCH) or (
+        content_type == STRATEGIC_PATCH and not resource.custom
+    ):
+        return
+    if not resource.custom:
+        raise UnsupportedMediaType("415: Unsupported Media Type", details=StatusDetails())
+    raise UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: "
+        f"{JSON_PATCH}, {MERGE_PATCH}, {APPLY_PATCH}"
+    )
+
+
+def unfit_patch(error: Nonconforming, patched: JSONObject) -> Invalid:
+    """Return the error for a patch whose result cannot be read as its kind. For a PUT or POST, it is a BadRequest."""
+    return Invalid.of("", "", "", [invalid("patch", encode_json(patched).decode(), error.why)])
+
+
+def decode_patch(body: bytes, content_type: str) -> Any:
+    """Decode a JSON, merge or strategic merge patch. Raises BadRequest if it is malformed."""
+    try:
+        _check_depth(body)
+        patch: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, DecodeError) as error:
+        raise BadRequest(f"error decoding patch: {error}") from error
+    if content_type != JSON_PATCH and not isinstance(patch, dict):
+        kind = "array" if isinstance(patch, list) else type(cast("object", patch)).__name__
+        raise BadRequest(
+            f"error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+        )
+    return patch
+
+
+def apply_patch(resource: Resource, content_type: str, obj: JSONObject, patch: Any) -> JSONObject:
+    """Return the document that a decoded patch makes of `obj`. It shares unchanged parts with `obj` and the patch.
+
+    Raises BadRequest for a JSON Patch that nests too deeply. Other patches are as deep as their result.
+    """
+    if content_type == JSON_PATCH:
+        patched = json_patch(obj, patch)
+        try:
+            _check_depth(encode_json(patched))
+        except DecodeError as error:
+            raise BadRequest(f"error applying patch: {error}") from error
+        return patched
+    if content_type == MERGE_PATCH:
+        return merge_patch(obj, patch)
+    return strategic_merge_patch(obj, patch, resource.schema)

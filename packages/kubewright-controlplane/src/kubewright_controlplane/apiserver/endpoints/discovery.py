@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from kubewright.http.message import Request, Response
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers
-from kubewright_controlplane.apiserver.endpoints.negotiation import JSON, negotiate, parse_accept
+from kubewright_controlplane.apiserver.endpoints.answers import JSON, negotiate, parse_accept
 from kubewright_controlplane.apiserver.registry.failures import not_served
 from kubewright_controlplane.apiserver.registry.model import Resource, Subresource
 from kubewright_controlplane.apiserver.registry.objects import encode_json

@@ -12,8 +12,7 @@ from kubewright_controlplane.apiserver.endpoints import answers, swagger
 from kubewright_controlplane.apiserver.endpoints.discovery import Discovery
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.openapi import OpenAPI
-from kubewright_controlplane.apiserver.endpoints.parameters import Query
-from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
+from kubewright_controlplane.apiserver.endpoints.requestinfo import Query, RequestInfo
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 

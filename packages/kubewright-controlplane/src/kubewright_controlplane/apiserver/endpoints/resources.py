@@ -15,12 +15,19 @@ from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, StatusDetails
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.endpoints import answers, body, parameters, patching
-from kubewright_controlplane.apiserver.endpoints.negotiation import JSON, PROTOBUF, check_encoding, negotiate
-from kubewright_controlplane.apiserver.endpoints.representation import Form, MetadataForm, Representation, WholeForm
+from kubewright_controlplane.apiserver.endpoints import answers, body, requestinfo
+from kubewright_controlplane.apiserver.endpoints.answers import (
+    JSON,
+    PROTOBUF,
+    Form,
+    MetadataForm,
+    Representation,
+    WholeForm,
+    check_encoding,
+    negotiate,
+)
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import TableForm
-from kubewright_controlplane.apiserver.registry.conform import Nonconforming
 from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.listing import Page, list_entries, parse_revision, reject_future
@@ -33,7 +40,7 @@ from kubewright_controlplane.apiserver.registry.model import (
     Resource,
     View,
 )
-from kubewright_controlplane.apiserver.registry.objects import encode_json, from_stored, served
+from kubewright_controlplane.apiserver.registry.objects import Nonconforming, encode_json, from_stored, served
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -92,7 +99,7 @@ class _ResourceRequest:
     async def resource(self) -> Response:
         """Answer a request for the resource itself."""
         check_encoding(self._accept)
-        parameters.check_timeout(self._query)
+        requestinfo.check_timeout(self._query)
         info, resource = self._info, self._resource
         everywhere = resource.namespaced and not self._namespace
         if everywhere and info.name:
@@ -131,7 +138,7 @@ class _ResourceRequest:
 
     async def _list(self) -> Response:
         show = self._representation()
-        options = parameters.list_options(self._query, self._namespace)
+        options = requestinfo.list_options(self._query, self._namespace)
         page = list_entries(self._registry.store, self._resource, options)
         return answers.document(200, await self._show_page(show, page), show.content_type)
 
@@ -143,7 +150,7 @@ class _ResourceRequest:
         show = self._representation()
         if show.content_type == PROTOBUF:
             raise NotAcceptable("only the following media types are accepted: application/json;stream=watch")
-        options = parameters.watch_options(self._query, self._namespace, self._info.name)
+        options = requestinfo.watch_options(self._query, self._namespace, self._info.name)
         watch = Watch(self._registry.store, self._resource, options, show, self._clock)
         response = answers.document(200, b"", show.content_type)
         response.body = watch
@@ -176,7 +183,7 @@ class _ResourceRequest:
 
     async def _delete(self) -> Response:
         show = self._representation()
-        options = parameters.delete_options(self._delete_document(), self._query, self._user)
+        options = requestinfo.delete_options(self._delete_document(), self._query, self._user)
         deleted = await self._remove(self._info.name, self._namespace, options)
         if self._resource.strategy.delete_answers_object or not deleted.removed:
             return _answer_write(show, deleted)
@@ -184,8 +191,10 @@ class _ResourceRequest:
 
     async def _delete_collection(self) -> Response:
         show = self._representation()
-        options = parameters.delete_options(self._delete_document(), self._query, self._user)
-        page = list_entries(self._registry.store, self._resource, parameters.list_options(self._query, self._namespace))
+        options = requestinfo.delete_options(self._delete_document(), self._query, self._user)
+        page = list_entries(
+            self._registry.store, self._resource, requestinfo.list_options(self._query, self._namespace)
+        )
         options.in_collection = True
         for entry in page.entries:
             with suppress(NotFound):  # another delete came first
@@ -275,30 +284,30 @@ class _ResourceRequest:
 
     async def _patch(self, subresource: str, show: Representation, view: View | None = None) -> Response:
         content_type = body.content_type(self._request.headers.get("content-type", ""))
-        patching.check_type(self._resource, content_type)
-        if content_type == patching.APPLY_PATCH:
+        body.check_patch_type(self._resource, content_type)
+        if content_type == body.APPLY_PATCH:
             return _answer_write(show, await self._write(lambda: self._begin_apply(subresource)))
-        parameters.reject_force(self._query)
+        requestinfo.reject_force(self._query)
         kind = view.kind if view is not None else None
         return _answer_write(show, await self._write(lambda: self._begin_patch(content_type, subresource, kind)), view)
 
     def _begin_patch(self, content_type: str, subresource: str, kind: GroupVersionKind | None) -> Write:
         call = self._write_call("PatchOptions")
-        document = patching.decode(self._request.body, content_type)
-        if content_type != patching.JSON_PATCH and call.options.field_validation != "Ignore":
+        document = body.decode_patch(self._request.body, content_type)
+        if content_type != body.JSON_PATCH and call.options.field_validation != "Ignore":
             call.duplicate_fields = body.duplicate_fields(self._request.body, JSON, document)
         info, registry = self._info, self._registry
         target = registry.open(info.name, self._namespace, subresource)
-        patched = patching.apply(self._resource, content_type, target.draft(), document)
+        patched = body.apply_patch(self._resource, content_type, target.draft(), document)
         body.check_patched(patched, kind or self._resource.gvk, custom=self._resource.custom and kind is None)
         registry.check_address(patched, info.name, self._namespace)
         try:
             return registry.begin_replace(target, patched, call)
         except Nonconforming as error:
-            raise patching.nonconforming(error, patched) from error
+            raise body.unfit_patch(error, patched) from error
 
     def _begin_apply(self, subresource: str) -> Write:
-        options = parameters.apply_options(self._query, self._request, self._user)
+        options = requestinfo.apply_options(self._query, self._request, self._user)
         config = body.decode_apply(self._request.body, self._resource.gvk)
         call = WriteCall(options, self.warnings)
         return self._registry.begin_apply(self._info.name, config, self._namespace, subresource, call)
@@ -323,7 +332,7 @@ class _ResourceRequest:
         return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
 
     def _write_call(self, kind: str) -> WriteCall:
-        return WriteCall(parameters.write_options(kind, self._query, self._request, self._user), self.warnings)
+        return WriteCall(requestinfo.write_options(kind, self._query, self._request, self._user), self.warnings)
 
     def _representation(self, view: View | None = None) -> Representation:
         """Return how to encode the answer. A view of another kind is always shown whole; it has no Table."""

@@ -29,6 +29,7 @@ ALL_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "creat
 """Verbs, in the order in which discovery lists them for custom resources."""
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+"""What a request does to an object, as admission sees it."""
 
 Convert: TypeAlias = Callable[[JSONObject], JSONObject]
 """Converts an object from one version to another. The result may share parts with the argument."""

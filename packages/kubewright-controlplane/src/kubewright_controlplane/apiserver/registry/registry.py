@@ -19,10 +19,17 @@ from kubewright.machinery.errors import BadRequest, InternalError, Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry import metadata as meta
-from kubewright_controlplane.apiserver.registry.conform import conform, conform_applied, reject_undeclared
 from kubewright_controlplane.apiserver.registry.failures import conflict, modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
-from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, key_of, to_stored
+from kubewright_controlplane.apiserver.registry.objects import (
+    conform,
+    conform_applied,
+    decode_json,
+    from_stored,
+    key_of,
+    reject_undeclared,
+    to_stored,
+)
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.registry.writes import (
     Create,
@@ -148,14 +155,14 @@ class Registry:
     def replace(self, target: Target, obj: JSONObject, call: WriteCall | None = None) -> WriteResult:
         """Store `obj` as the new state of an open object, or of what its subresource shows, without webhooks.
 
-        Raises as `begin_replace`.
+        Raises Conflict (`obj` has another resourceVersion than the stored object), Invalid, Forbidden, BadRequest.
         """
         return finish(self.begin_replace(target, obj, call))
 
     def begin_replace(self, target: Target, obj: JSONObject, call: WriteCall | None = None) -> Write:
         """Begin the write of `obj` as the new state of an open object, or of what its subresource shows.
 
-        Raises Conflict (`obj` has another resourceVersion than the stored object), Invalid, Forbidden, BadRequest.
+        Raises Forbidden, BadRequest. The write raises the rest.
         """
         return self._begin_update(target, obj, call or WriteCall())
 
@@ -164,7 +171,7 @@ class Registry:
     ) -> Write:
         """Begin to replace an object, or what a subresource shows of it, as PUT does. Some kinds create a missing one.
 
-        Raises NotFound, Conflict (resourceVersion or uid differ from the stored ones), Invalid, Forbidden, BadRequest.
+        Raises NotFound, Conflict (the uid differs from the stored one), Invalid, Forbidden, BadRequest.
         """
         metadata = self.check_address(obj, name, namespace)
         if subresource:
@@ -215,17 +222,12 @@ class Registry:
         attributes.object, attributes.old_object = new, old
         if target.view is not None:
             new = attributes.object = target.view.write(new, old, attributes)
-        faults = self._conform_update(target, new, call)
+        new["metadata"] = dict(new.get("metadata") or {})
+        conform(self.resource, new, call)
+        meta.metadata_of(new)
         if not applied:
             self._own_fields(old, new, target.subresource, call)
-        return Update(self, target, attributes, call, faults)
-
-    def _conform_update(self, target: Target, new: JSONObject, call: WriteCall) -> list[FieldError]:
-        """Conform `new` to its schema, and reset what an update cannot change. Returns the faults in its metadata."""
-        resource = self.resource
-        new["metadata"] = dict(new.get("metadata") or {})
-        conform(resource, new, call)
-        return self.reset_update(target, new)
+        return Update(self, target, attributes, call)
 
     def reset_update(self, target: Target, new: JSONObject) -> list[FieldError]:
         """Reset what an update cannot change. Returns the faults in the metadata. Raises Conflict."""

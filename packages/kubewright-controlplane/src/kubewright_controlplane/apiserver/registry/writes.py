@@ -86,7 +86,10 @@ class Write(Protocol):
         ...
 
     def validate(self) -> None:
-        """Prepare and validate the object, and let the built-in plugins check it. Raises Invalid, Forbidden."""
+        """Prepare and validate the object, and let the built-in plugins check it.
+
+        Raises Conflict for an update of an older version than the stored one, Invalid, Forbidden.
+        """
         ...
 
     def commit(self) -> WriteResult:
@@ -189,13 +192,11 @@ class Update:
         target: Target,
         attributes: Attributes,
         call: WriteCall,
-        faults: list[FieldError],
     ) -> None:
         self.attributes = attributes
         self._registry = registry
         self._target = target
         self._call = call
-        self._faults = faults
         self._begun = attributes.object
         registry.admission.admit(attributes)
 
@@ -212,9 +213,9 @@ class Update:
         registry, new, attributes = self._registry, self._object, self.attributes
         if new is not self._begun:  # admission has replaced it
             _restore_managed_fields(self._begun, new, self._call.warnings)
-            self._faults = registry.reset_update(self._target, new)
+        faults = registry.reset_update(self._target, new)
         meta.drop_duplicate_owners(new["metadata"], self._call.warnings, after_admission=True)
-        faults = self._faults + self._prepare(new)
+        faults += self._prepare(new)
         if faults:
             kind = self._fault_kind()
             raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", faults)

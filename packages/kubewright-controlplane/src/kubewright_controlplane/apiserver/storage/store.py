@@ -13,17 +13,20 @@ Not thread-safe: used from one event loop only.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
+from kubewright._runtime.clock import Clock, Timer
 from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import Gone
-from kubewright_controlplane.apiserver.storage.events import Entry, Event, EventType, Observer
-from kubewright_controlplane.apiserver.storage.history import Cursor, History
-from kubewright_controlplane.apiserver.storage.table import Snapshot, Table
+from kubewright_controlplane.apiserver.storage.events import Cursor, Entry, Event, EventType, History, Observer
 
 _log = get_logger(__name__)
+
+_STEPS = 5
+"""The number of times that expired events are dropped within their lifetime."""
 
 
 class Log(Protocol):
@@ -201,3 +204,85 @@ class Store:
             self.end_watches(resource)
         if self._log is not None:
             await self._log.close()
+
+
+class Snapshot:
+    """The entries of one resource at one revision, in key order. Valid until the next commit, because it copies only
+    keys.
+    """
+
+    def __init__(self, keys: list[str], entries: dict[str, Entry], undone: dict[str, Entry | None]) -> None:
+        self._keys = keys
+        self._entries = entries
+        self._undone = undone
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[Entry]:
+        if not self._undone:
+            return map(self._entries.__getitem__, self._keys)
+        return (self._undone.get(key) or self._entries[key] for key in self._keys)
+
+
+class Table:
+    """Entries and history of one resource."""
+
+    def __init__(self, history: History) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.history = history
+        self._keys: list[str] = []
+
+    def restore(self, entries: dict[str, Entry]) -> None:
+        self.entries = entries
+        self._keys = sorted(entries)
+
+    def commit(self, event: Event) -> None:
+        key = event.entry.key
+        if event.type == "DELETED":
+            del self.entries[key]
+            del self._keys[bisect_left(self._keys, key)]
+        else:
+            if event.type == "ADDED":
+                insort(self._keys, key)
+            self.entries[key] = event.entry
+        self.history.append(event)
+
+    def snapshot(self, namespace: str, revision: int | None, after: str) -> Snapshot:
+        undone = self.history.undone_since(revision) if revision is not None else {}
+        keys = self._keys
+        if undone:
+            added = {key for key, entry in undone.items() if entry is None}
+            keys = sorted({*keys, *undone} - added)
+        low = bisect_right(keys, after) if after else 0
+        high = len(keys)
+        if namespace:
+            low = max(low, bisect_left(keys, namespace + "/"))
+            high = bisect_left(keys, namespace + "0")  # "0" is the character after "/"
+        return Snapshot(keys[low:high], self.entries, undone)
+
+
+class HistoryExpiry:
+    """Drops events older than `seconds`, as kube-apiserver makes etcd do (--etcd-compaction-interval)."""
+
+    def __init__(self, store: Store, seconds: float, clock: Clock) -> None:
+        self._store = store
+        self._seconds = seconds
+        self._clock = clock
+        self._marks: deque[tuple[float, int]] = deque()
+        """Times, and the last revision at each."""
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._drop_expired()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _drop_expired(self) -> None:
+        now = self._clock.monotonic()
+        while self._marks and self._marks[0][0] <= now - self._seconds:
+            self._store.drop_events(self._marks.popleft()[1])
+        self._marks.append((now, self._store.revision))
+        self._timer = self._clock.call_later(self._seconds / _STEPS, self._drop_expired)

@@ -300,9 +300,12 @@ def _unwrapped(type: Type, *, optional: bool) -> Type:
 
 def _result(expression: Call, result: Type, given: list[Type]) -> Type:
     """Return the result type, with what is known of its fields and sizes. A list's items have the list's item type."""
-    if expression.function in ("_[_]", "_[?_]") and given[0].parameters:
-        inner = given[0].parameters[-1]
-        return optional_of(inner) if expression.function == "_[?_]" else inner
+    if expression.function in ("_[_]", "_[?_]"):
+        is_optional = given[0].name == "optional_type"
+        container = _unwrapped(given[0], optional=is_optional)
+        if container.parameters:
+            inner = container.parameters[-1]
+            return optional_of(inner) if is_optional or expression.function == "_[?_]" else inner
     if expression.function == "_?_:_":
         if DYN in given[1:]:
             return DYN

@@ -172,6 +172,7 @@ class _Apply:
         self._last = self.managers.entries.get(owner)
         self._before = _without_managed_fields(live) if live is not None else {}
         unset = FieldSet(leaf_fields((fields - applied_fields(config, schema)).tree, node))
+        self._in_version = in_version
         self._after = self._pruned(removed(merged(self._before, config, node), unset.tree, node), node)
         comparison = Comparison(self._before if live is not None else schema.empty, self._after, node)
         self._removed_tree = comparison.removed
@@ -209,6 +210,9 @@ class _Apply:
         """Return `both` without the fields that only this manager owned, and that it no longer applies."""
         if self._last is None:
             return both
+        entries = [self._last, *(entry for _, entry in self.managers.others(self._owner))]
+        if self._in_version is not None and any(entry.api_version != self._api_version for entry in entries):
+            return self._pruned_in_versions(both, self._last, self._in_version)
         last = _named(self._last.fields, node)
         if not last - _named(self._wanted, node):
             return both
@@ -221,6 +225,29 @@ class _Apply:
         without = removed(both, (here - claimed).tree, node)
         gone = (here - _named(FieldSet(owned_fields(without, node)), node)) & last
         return removed(both, gone.tree, node)
+
+    def _pruned_in_versions(self, both: JSONObject, last: Entry, in_version: InVersion) -> JSONObject:
+        """Do the same if managers own fields in other versions: each version decides about its own fields.
+
+        First goes the version of the last apply, so that fields remain that conversion needs.
+        """
+        start = in_version(both, last.api_version)
+        if start is None:
+            return both
+        whole, schema = start
+        gone = _named(last.fields, schema.root)
+        left = removed(whole, gone.tree, schema.root)
+        owned: dict[str, FieldSet] = {last.api_version: NOTHING, self._api_version: self._wanted}
+        for _, entry in self.managers.others(self._owner):
+            owned[entry.api_version] = owned.get(entry.api_version, NOTHING) | entry.fields
+        for version, fields in owned.items():
+            left = _with_owned(both, left, version, fields, in_version)
+        kept = in_version(left, last.api_version)
+        if kept is None:
+            return both
+        result = removed(whole, ((_held(whole, schema) - _held(kept[0], schema)) & gone).tree, schema.root)
+        back = in_version(result, self._api_version)
+        return back[0] if back is not None else both
 
     def _drop_emptied(self, after: JSONObject) -> JSONObject:
         """Return `after` as Go would write it, without fields that became empty."""
@@ -324,6 +351,23 @@ def _write(obj: JSONObject, managers: Managers) -> None:
         obj["metadata"]["managedFields"] = managers.encode()
     else:
         obj["metadata"].pop("managedFields", None)
+
+
+def _with_owned(
+    both: JSONObject, left: JSONObject, version: str, fields: FieldSet, in_version: InVersion
+) -> JSONObject:
+    """Return `left` in a version, with the fields that `both` has and managers own; `left` if the version is gone."""
+    whole, rest = in_version(both, version), in_version(left, version)
+    if whole is None or rest is None:
+        return left
+    document, schema = whole
+    claimed = _held(rest[0], schema) | _named(fields, schema.root)
+    return removed(document, (_held(document, schema) - claimed).tree, schema.root)
+
+
+def _held(document: JSONObject, schema: Schema) -> FieldSet:
+    """Return the fields that a document has."""
+    return _named(FieldSet(owned_fields(document, schema.root)), schema.root)
 
 
 def _named(fields: FieldSet, node: Node) -> FieldSet:

@@ -9,10 +9,11 @@ pkg/apiserver/schema/defaulting.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
+from kubewright_controlplane.schema.cel.rules import compile_rules
 from kubewright_controlplane.schema.cel.verify import keyword_faults, rule_faults
 from kubewright_controlplane.schema.formats import compile_pattern
 from kubewright_controlplane.schema.node import from_structural
@@ -20,7 +21,7 @@ from kubewright_controlplane.schema.structural.constraints import compile_check
 from kubewright_controlplane.schema.structural.decode import compile_decoder
 from kubewright_controlplane.schema.structural.default import copied
 from kubewright_controlplane.schema.structural.meta import object_meta
-from kubewright_controlplane.schema.walk import Faults, bracketed
+from kubewright_controlplane.schema.walk import UNKNOWN_PATH, Faults, bracketed
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata")
@@ -41,7 +42,7 @@ def check(schema: JSONObject, path: str = "openAPIV3Schema") -> list[FieldError]
     if schema.get("nullable"):
         faults.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     _check_keywords(schema, path, _Context(root=True), faults)
-    return faults or rule_faults(schema, path)
+    return faults or rule_faults(schema, path) or _broken_rules(schema, path)
 
 
 def _unsupported_faults(schema: JSONObject, path: str) -> list[FieldError]:
@@ -90,13 +91,33 @@ def _default_faults(schema: JSONObject, path: str) -> list[FieldError]:
         found: Faults = []
         compile_check(schema)(value, None, found)
         for where, fault in found:
-            suffix = bracketed(where)
-            faults.append(replace(fault, field=place + (f".{suffix}" if suffix else "")))
+            faults.append(replace(fault, field=_joined(place, bracketed(where))))
     if is_object(items := schema.get("items")):
         faults += _default_faults(items, f"{path}.items")
     properties: JSONObject = schema.get("properties") or {}
     for key, child in properties.items():
         faults += _default_faults(child, f"{path}.properties[{key}]")
+    return faults
+
+
+def _joined(path: str, below: str) -> str:
+    return f"{path}.{below}" if below and not below.startswith("[") else path + below
+
+
+def _broken_rules(schema: JSONObject, path: str) -> list[FieldError]:
+    """Return the faults of defaults that break a rule, as the value of a new object or as one that does not change."""
+    faults: list[FieldError] = []
+    value: Any = schema.get("default")
+    rules = compile_rules(from_structural(schema, object_meta())) if value is not None else None
+    if rules is not None:
+        for fault in rules.check(value, None) or rules.check(value, value):
+            below = "" if fault.field == UNKNOWN_PATH else fault.field
+            faults.append(replace(fault, field=_joined(f"{path}.default", below)))
+    if is_object(items := schema.get("items")):
+        faults += _broken_rules(items, f"{path}.items")
+    properties: JSONObject = schema.get("properties") or {}
+    for key, child in properties.items():
+        faults += _broken_rules(child, f"{path}.properties[{key}]")
     return faults
 
 

@@ -4,21 +4,51 @@ A `Schema` is built once for a kind and used for all its documents. A write call
 and `validate`, in this order. Each visits the document once, in place, with closures compiled for this schema.
 Merging and field ownership read `Schema.root`.
 
+Custom kinds are validated here: first values, then embedded resources, then lists of type set and map for duplicates,
+then CEL rules. On an update, a fault in an unchanged value is not reported (ratcheting, KEP-4008).
+
 Follows k8s.io/apiextensions-apiserver for custom kinds and encoding/json with apimachinery's types for built-in ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from kubewright.machinery.fields import FieldError
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery import json as jsons
+from kubewright.machinery import names
+from kubewright.machinery.fields import FieldError, invalid, required
+from kubewright.machinery.gvk import GroupVersion
+from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright_controlplane.schema.node import Components, Node, from_structural, inline_structs
+from kubewright_controlplane.schema.structural.constraints import compile_check, compile_duplicates_check
 from kubewright_controlplane.schema.structural.decode import Decoder, compile_decoder
 from kubewright_controlplane.schema.structural.default import Defaulter, compile_defaulter
 from kubewright_controlplane.schema.structural.meta import object_meta, type_meta
-from kubewright_controlplane.schema.structural.validation import Validator, compile_validator
+from kubewright_controlplane.schema.walk import UNKNOWN_PATH, Faults, NodeCheck, Path, bracketed, compile_descent, links
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.schema.cel.rules import Rules
+
+Validator: TypeAlias = Callable[[JSONObject, JSONObject | None], list[FieldError]]
+
+_BLOCKING: Final = frozenset(
+    {
+        "FieldValueNotSupported",
+        "FieldValueRequired",
+        "FieldValueTooLong",
+        "FieldValueTooMany",
+        "FieldValueTypeInvalid",
+    }
+)
+"""After these faults, rules are not evaluated, because their values do not have the expected types."""
+_UNCHECKED: Final = invalid(
+    UNKNOWN_PATH,
+    None,
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
 
 
 class Schema:
@@ -87,3 +117,140 @@ class Schema:
     @cached_property
     def _validate(self) -> Validator | None:
         return None if self.root.builtin else compile_validator(self.root)
+
+
+# Validation of custom kinds
+
+
+def compile_validator(root: Node) -> Validator:
+    """Compile the validator of a whole document."""
+    check = compile_check(root.spec)
+    embedded_faults = compile_embedded_check(root)
+    duplicates = compile_duplicates_check(root)
+    rules = _rules(root)
+
+    def validate(obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
+        found: Faults = []
+        check(obj, None, found)
+        if found and old is not None:
+            found = [(path, fault) for path, fault in found if not _is_unchanged(path, obj, old, root)]
+        faults = [fault for _, fault in found]
+        if embedded_faults is not None:
+            embedded_faults(obj, None, faults)
+        if duplicates is not None and (old is None or not duplicates(old)):
+            faults += duplicates(obj)
+        if rules is not None:
+            blocked = any(fault.reason in _BLOCKING for fault in faults)
+            faults += [_UNCHECKED] if blocked else rules.check(obj, old)
+        return faults
+
+    return validate
+
+
+def _rules(root: Node) -> Rules | None:
+    """Compile the rules of a schema. Most have none; the CEL package is imported only for those that do."""
+    if not _has_rules(root.spec):
+        return None
+    from kubewright_controlplane.schema.cel.rules import compile_rules
+
+    return compile_rules(root, root=True)
+
+
+def _has_rules(spec: JSONObject) -> bool:
+    if spec.get("x-kubernetes-validations"):
+        return True
+    properties: JSONObject = spec.get("properties") or {}
+    below = [*properties.values(), spec.get("items"), spec.get("additionalProperties")]
+    return any(_has_rules(each) for each in below if is_object(each))
+
+
+def _is_unchanged(path: Path, obj: Any, old: Any, node: Node | None) -> bool:
+    """Return whether the value at `path`, or one that contains it, is unchanged from the old object.
+
+    Fields of objects are matched by name, and items of a list of type map by their keys. Items of other lists do not
+    match.
+    """
+    if jsons.equal(obj, old):
+        return True
+    for depth, link in enumerate(links(path)):
+        if isinstance(link, int):
+            old = _same_item(obj[link], old, node)
+            node = node.items if node is not None else None
+        else:
+            name = link if isinstance(link, str) else link[0]
+            if depth == 0 and name in ("apiVersion", "kind"):
+                return False
+            old = old.get(name) if is_object(old) else None
+            node = node.child(name) if node is not None else None
+            link = name
+        obj = obj[link]
+        if old is None:
+            return False
+        if jsons.equal(obj, old):
+            return True
+    return False
+
+
+def _same_item(item: Any, old: Any, node: Node | None) -> Any:
+    """Return the item of the old list with the same keys; None if the list is not of type map or has no such item."""
+    if node is None or node.list_type != "map" or not is_array(old) or not is_object(item):
+        return None
+    keys = [item.get(key) for key in node.list_keys]
+    return next((each for each in old if is_object(each) and [each.get(key) for key in node.list_keys] == keys), None)
+
+
+# Embedded resources
+
+
+def compile_embedded_check(root: Node) -> NodeCheck | None:
+    """Compile the check of embedded resources below `root`; None if the schema has none."""
+    return compile_descent(root, _compile_embedded)
+
+
+def _compile_embedded(node: Node) -> NodeCheck | None:
+    return compile_descent(node, _compile_embedded, _check_object if node.embedded else None)
+
+
+def _check_object(value: Any, path: Path, faults: list[FieldError]) -> None:
+    if not is_object(value):
+        return
+    for key, judge in (("apiVersion", _version_fault), ("kind", _kind_fault)):
+        place = bracketed((path, key))
+        if key not in value:
+            faults.append(required(place))
+        elif not isinstance(text := value[key], str):
+            faults.append(invalid(place, text, "must be a string"))
+        elif not text:
+            faults.append(invalid(place, text, "must not be empty"))
+        elif fault := judge(text):
+            faults.append(invalid(place, text, fault))
+    _check_metadata(value.get("metadata") or {}, (path, "metadata"), faults)
+
+
+def _version_fault(text: str) -> str:
+    try:
+        GroupVersion.parse(text)
+    except ValueError:
+        return f"unexpected GroupVersion string: {text}"
+    return ""
+
+
+def _kind_fault(text: str) -> str:
+    found = names.dns1035_label(text.lower())
+    return f"may have mixed case, but should otherwise match: {','.join(found)}" if found else ""
+
+
+def _check_metadata(metadata: JSONObject, path: Path, faults: list[FieldError]) -> None:
+    for key in ("name", "generateName"):
+        if text := metadata.get(key):
+            faults.extend(invalid(bracketed((path, key)), text, fault) for fault in names.path_segment(text))
+    labels: JSONObject = metadata.get("labels") or {}
+    for key, text in labels.items():
+        place = bracketed((path, "labels"))
+        faults.extend(invalid(place, key, fault) for fault in names.qualified_name(key))
+        faults.extend(invalid(place, text, fault) for fault in names.label_value(text))
+    annotations: JSONObject = metadata.get("annotations") or {}
+    for key in annotations:
+        faults.extend(
+            invalid(bracketed((path, "annotations")), key, fault) for fault in names.qualified_name(key.lower())
+        )

@@ -39,6 +39,7 @@ from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
 from kubewright_controlplane.apiserver.registry import metadata as meta
+from kubewright_controlplane.apiserver.registry.conversions import settle
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.schema.cel.syntax import CompileError
@@ -80,7 +81,7 @@ class MutatingAdmissionPolicies:
         """Let each policy change the object. Returns whether one did.
 
         `invoked` collects the policies that take part in a second round (`again`). Raises Forbidden if a policy
-        fails and must not.
+        fails and must not, and ConversionNeeded if a policy matches a version that only a webhook makes.
         """
         errors: list[tuple[str, str]] = []
         changed = False
@@ -170,7 +171,14 @@ class _Mutation(Stage):
         self._invoked: set[object] = set()
 
     async def admit(self, *, again: bool) -> bool:
-        return self._policies.admit(self._attributes, self._invoked, again=again)
+        before = self._attributes.object
+
+        def step() -> tuple[bool, set[object]]:
+            self._attributes.object, invoked = before, set(self._invoked)
+            return self._policies.admit(self._attributes, invoked, again=again), invoked
+
+        changed, self._invoked = await settle(step)
+        return changed
 
 
 @lru_cache(maxsize=16)  # the few kinds of subresources

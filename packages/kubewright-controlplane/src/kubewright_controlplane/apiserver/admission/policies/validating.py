@@ -23,6 +23,7 @@ from kubewright_controlplane.apiserver.admission.policies.stored import (
 from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
+from kubewright_controlplane.apiserver.registry.conversions import settle
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -83,13 +84,14 @@ class ValidatingAdmissionPolicies:
         """Return the evaluation of the policies for a write; None if no policy can concern it."""
         return _Validation(self, attributes) if self._policies.concern(attributes) else None
 
-    def validate(self, attributes: Attributes) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         """Raise the error of the first policy that denies the write. All policies are evaluated."""
-        if error := conclude(self.evaluations(attributes), attributes):
+        evaluations = await settle(lambda: list(self.evaluations(attributes)))
+        if error := conclude(evaluations, attributes):
             raise error
 
     def evaluations(self, attributes: Attributes) -> Iterator[Evaluation]:
-        """Evaluate all policies that concern a write."""
+        """Evaluate all policies that concern a write, in a step that `settle` runs."""
         writes: dict[object, VersionedAttributes] = {}
         for each in self._policies.invocations(attributes):
             if isinstance(each, Misconfiguration):
@@ -108,7 +110,7 @@ class _Validation(Stage):
     attributes: Attributes
 
     async def validate(self) -> None:
-        self.policies.validate(self.attributes)
+        await self.policies.validate(self.attributes)
 
 
 def conclude(evaluations: Iterable[Evaluation], attributes: Attributes) -> APIError | None:

@@ -61,6 +61,8 @@ class WebhookCaller:
                 _log.warning("Webhook failed, ignored", webhook=webhook.name, error=str(error))
                 return None
             raise internal_error(text) from error
+        for key, value in answer.audit_annotations.items():
+            _log.info("Audit annotation recorded", key=f"{webhook.name}/{key}", value=value)
         write.attributes.warnings.extend(answer.warnings)
         if not answer.allowed:
             raise answer.denial(webhook)

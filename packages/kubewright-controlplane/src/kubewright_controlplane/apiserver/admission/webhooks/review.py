@@ -41,6 +41,7 @@ class Answer:
     allowed: bool
     warnings: list[str]
     """For the client, without those that have control characters."""
+    audit_annotations: dict[str, str]
     patch: JSONArray
     result: JSONObject | None
 
@@ -98,6 +99,7 @@ def decode_answer(version: str, uid: str, body: bytes, *, mutating: bool) -> Ans
     if not all(isinstance(each, str) for each in warnings):
         raise _undecodable("response.warnings", warnings, str)
     return Answer(
+        audit_annotations=annotations,
         allowed=_field(response, "response.", "allowed", bool, False),
         warnings=[each for each in warnings if not any(unicodedata.category(rune) == "Cc" for rune in each)],
         patch=_decode_patch(patch, patch_type or _PATCH_TYPE) if mutating else [],

@@ -1,0 +1,1 @@
+"""The webhooks, one module for each kind and version."""
