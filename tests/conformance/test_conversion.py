@@ -199,7 +199,7 @@ async def test_an_applier_that_changes_versions_gives_up_the_fields_that_it_no_l
     ]
 
 
-async def test_an_applier_that_changes_versions_leaves_other_fields(hosts: Hosts) -> None:
+async def test_an_applier_that_changes_versions_leaves_the_fields_of_other_managers(hosts: Hosts) -> None:
     note = hosts.host("a", host="a", port=1, note="ours")
     (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), note, "apply")).expect(201)
     shared = {**hosts.host("a", note="ours"), "apiVersion": f"{hosts.group}/v2"}
