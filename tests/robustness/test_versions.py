@@ -193,7 +193,7 @@ class AtWrite:
 @pytest.mark.parametrize(
     ("victim", "every"),
     [
-        ("operator", 3),
+        ("operator", 6),
         pytest.param("operator", 1, marks=pytest.mark.long),
         pytest.param("migration", 1, marks=pytest.mark.long),
     ],
@@ -243,18 +243,18 @@ async def grow_up(world: World) -> None:
     """Run clients of v1alpha1, upgrade the operator meanwhile, and run clients of both versions."""
     world.start("v1alpha1")
     await eventually(world.releases.works)
-    await world.worked(3)
+    await world.worked(2)
     await upgrade(world)
     world.start("v1")
     world.make()
     await world.follow()
-    await world.worked(3)
+    await world.worked(2)
 
 
 async def check_migrated(world: World) -> None:
     """Stop the clients, and assert that nothing was lost; then drop v1alpha1, and assert it again."""
     await world.releases.ensure_both()
-    await world.worked(3)
+    await world.worked(2)
     await world.stop()
     assert await world.stored_versions() == ["v1"]
     await eventually(world.watches_are_right)
