@@ -32,8 +32,19 @@ from kubewright.manager._program import loop_factory
 
 RESULTS: Final = Path(__file__).resolve().parent / "results" / "latest.json"
 
-_QUICK: Final = Sizes(objects=200, pods=2000, many=20_000, requests=300, webhook_writes=300, repetitions=1)
-_FULL: Final = Sizes(objects=1000, pods=10_000, many=100_000, requests=1000, webhook_writes=10_000, repetitions=3)
+_QUICK: Final = Sizes(
+    objects=200, pods=2000, many=20_000, requests=300, webhook_writes=300, converted=1000, reviews=1000, repetitions=1
+)
+_FULL: Final = Sizes(
+    objects=1000,
+    pods=10_000,
+    many=100_000,
+    requests=1000,
+    webhook_writes=10_000,
+    converted=10_000,
+    reviews=10_000,
+    repetitions=3,
+)
 
 
 async def _measure(sections: Sequence[str], peers: Sequence[Peer], sizes: Sizes) -> tuple[dict[str, Medians], bool]:
@@ -118,6 +129,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--many", type=_sample_size, help=f"Pods in a large cache ({_FULL.many})")
     parser.add_argument("--requests", type=_sample_size, help=f"requests of each type ({_FULL.requests})")
     parser.add_argument("--webhook-writes", type=_sample_size, help=f"writes through webhooks ({_FULL.webhook_writes})")
+    parser.add_argument("--converted", type=_sample_size, help=f"objects in a converted list ({_FULL.converted})")
+    parser.add_argument("--reviews", type=_sample_size, help=f"admission reviews of each type ({_FULL.reviews})")
     parser.add_argument("--repetitions", type=_count, help=f"repetitions of everything ({_FULL.repetitions})")
     return parser
 

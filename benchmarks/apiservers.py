@@ -80,7 +80,7 @@ async def measure(requests: int, repetitions: int) -> Medians:
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         async with AsyncExitStack() as stack:
             say("Starting an embedded API server, etcd and kube-apiserver ...")
-            servers = [await stack.enter_async_context(start) for start in (_embedded(Path(name)), _real())]
+            servers = [await stack.enter_async_context(start) for start in (embedded(Path(name)), real())]
 
             async def run(server: Server) -> Run:
                 return await _run(server, requests)
@@ -93,9 +93,9 @@ async def measure_webhooks(writes: int, repetitions: int) -> Medians:
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         async with AsyncExitStack() as stack:
             say("Starting an embedded API server, etcd and kube-apiserver ...")
-            servers = [await stack.enter_async_context(start) for start in (_embedded(Path(name)), _real())]
+            servers = [await stack.enter_async_context(start) for start in (embedded(Path(name)), real())]
             authority = CertificateAuthority.create()
-            hooks = HTTPServer(_review, ssl=_tls(authority, Path(name)))
+            hooks = HTTPServer(_review, ssl=tls_context(authority, Path(name)))
             await hooks.start()
             stack.push_async_callback(hooks.close)
             for server in servers:
@@ -149,7 +149,7 @@ async def _review(request: Request) -> Response:
     return Response(200, {"content-type": JSON}, msgspec.json.encode(answer))
 
 
-def _tls(authority: CertificateAuthority, folder: Path) -> ssl.SSLContext:
+def tls_context(authority: CertificateAuthority, folder: Path) -> ssl.SSLContext:
     pair = authority.issue_server(["127.0.0.1"])
     file = folder / "webhooks.pem"
     file.write_bytes(pair.key + pair.certificate)
@@ -159,7 +159,8 @@ def _tls(authority: CertificateAuthority, folder: Path) -> ssl.SSLContext:
 
 
 @asynccontextmanager
-async def _embedded(folder: Path) -> AsyncGenerator[Server]:
+async def embedded(folder: Path) -> AsyncGenerator[Server]:
+    """Run an embedded API server for the duration of the block. Its kubeconfig is the file `kubeconfig` in `folder`."""
     kubeconfig = folder / "kubeconfig"
     command = (sys.executable, "-c", _KUBEWRIGHT, "up", "--bare", "--kubeconfig", str(kubeconfig))
     async with running(command, folder / "embedded.log") as usage:
@@ -171,7 +172,7 @@ async def _embedded(folder: Path) -> AsyncGenerator[Server]:
 
 
 @asynccontextmanager
-async def _real() -> AsyncGenerator[Server]:
+async def real() -> AsyncGenerator[Server]:
     async with RealControlPlane(controllers=False) as control_plane, _client(control_plane.config) as rest:
         yield Server(REAL, rest, Usage(control_plane.pids.values()))
 

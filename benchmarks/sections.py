@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import apiservers, cache, growth, imports, operators
+from benchmarks import apiservers, cache, conversion, growth, imports, operators, reviews
 from benchmarks.bars import REAL
-from benchmarks.peers import CONTROLLER_RUNTIME, KOPF, Peer
+from benchmarks.peers import CONTROLLER_RUNTIME, CONTROLLER_RUNTIME_16, KOPF, KUBE_RS, Peer
 from benchmarks.peers.build import NAMES
 from benchmarks.report import Figure, Medians
 
@@ -27,6 +27,10 @@ class Sizes:
     """Requests of each type per server."""
     webhook_writes: int
     """Writes through webhooks per server."""
+    converted: int
+    """Objects in a list that a webhook converts."""
+    reviews: int
+    """Reviews of each type per webhook server."""
     repetitions: int
 
 
@@ -77,6 +81,19 @@ SECTIONS: Final[dict[str, Section]] = {
         lambda _: apiservers.WEBHOOK_FIGURES,
         yardstick=REAL,
         without=frozenset(NAMES),
+    ),
+    "conversion": Section(
+        "Conversion of a list, by the embedded API server and a real one",
+        lambda _, sizes: conversion.measure(sizes.converted, sizes.repetitions),
+        lambda sizes: conversion.figures(sizes.converted),
+        yardstick=REAL,
+        without=frozenset(NAMES),
+    ),
+    "reviews": Section(
+        "Admission reviews by the webhook server of each toolkit",
+        lambda peers, sizes: reviews.measure(peers, sizes.reviews, sizes.repetitions),
+        lambda _: reviews.FIGURES,
+        without=frozenset({CONTROLLER_RUNTIME_16, KUBE_RS, KOPF}),
     ),
     "imports": Section(
         "Imports of an operator",

@@ -1,10 +1,12 @@
-"""The same two programs in each toolkit, written as its users write them, with its defaults.
+"""The same programs in each toolkit, written as its users write them, with its defaults.
 
 widgets   an operator: a Widget owns a ConfigMap with the values of its spec, and reports it in its status
 pods      caches all Pods of the cluster. It reads lines of Pod names in the namespace `default` from standard input. It
           answers each with a line of JSON from its cache: `{"count": 10000, "pods": {name: [resourceVersion, note]}}`
+reviews   serves a defaulter and a validator of Widgets, on `--webhook-port`, with the certificate in
+          `--webhook-cert-path`. Only in Kubewright and controller-runtime
 
-Both find the API server through `KUBECONFIG`. The version of each toolkit is in one file, which its own tools read:
+All find the API server through `KUBECONFIG`. The version of each toolkit is in one file, which its own tools read:
 `controller-runtime/go.mod`, `kube-rs/Cargo.toml`, `kopf/requirements.txt`.
 """
 
@@ -32,3 +34,5 @@ class Peer:
     widgets: Command
     pods: Command
     environment: dict[str, str]
+    reviews: Command = ()
+    """Empty if the toolkit is not measured as a webhook server."""

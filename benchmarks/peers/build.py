@@ -26,6 +26,7 @@ from benchmarks.report import say
 
 HERE: Final = Path(__file__).resolve().parent
 PROGRAMS: Final = ("widgets", "pods")
+_REVIEWS: Final = "reviews"
 
 _PINS: Final = {
     CONTROLLER_RUNTIME: ("go.mod", r"sigs\.k8s\.io/controller-runtime v(\S+)"),
@@ -60,8 +61,10 @@ def pinned(name: str) -> str:
 
 
 def _kubewright() -> Peer:
-    environment = _as_installed()
-    commands = {program: (sys.executable, str(HERE / KUBEWRIGHT / f"{program}.py")) for program in PROGRAMS}
+    environment = _as_installed() | {"PYTHONPATH": str(HERE.parents[1])}
+    commands = {
+        program: (sys.executable, "-m", f"{__package__}.{KUBEWRIGHT}.{program}") for program in (*PROGRAMS, _REVIEWS)
+    }
     for command in commands.values():
         subprocess.run((*command, "--help"), env=environment, stdout=subprocess.DEVNULL, check=True)  # compiles it
     free = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
@@ -71,13 +74,14 @@ def _kubewright() -> Peer:
         widgets=(*commands["widgets"], *free),
         pods=(*commands["pods"], *free),
         environment=environment,
+        reviews=(*commands[_REVIEWS], *free),
     )
 
 
 def _controller_runtime(name: str, workers: int) -> Peer:
     def compile_into(folder: Path) -> None:
         _need("go", "Go 1.26 or newer")
-        packages = tuple(f"./{program}" for program in PROGRAMS)
+        packages = tuple(f"./{program}" for program in (*PROGRAMS, _REVIEWS))
         _run(("go", "build", "-trimpath", "-ldflags=-s -w", "-o", f"{folder}/", *packages), HERE / CONTROLLER_RUNTIME)
 
     folder = _built(CONTROLLER_RUNTIME, HERE / CONTROLLER_RUNTIME, compile_into)
@@ -88,6 +92,7 @@ def _controller_runtime(name: str, workers: int) -> Peer:
         widgets=(str(folder / "widgets"), *free, f"--max-concurrent-reconciles={workers}"),
         pods=(str(folder / "pods"),),
         environment=dict(os.environ),
+        reviews=(str(folder / _REVIEWS),),
     )
 
 

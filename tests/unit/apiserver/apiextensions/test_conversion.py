@@ -185,6 +185,15 @@ async def test_a_list_is_converted_with_one_call(api: API, hook: Hook) -> None:
     assert hook.wanted() == [("example.com/v1", ["a", "b", "c"])]
 
 
+async def test_a_large_list_is_converted_with_several_calls(api: API, hook: Hook) -> None:
+    long = "x" * 1_000_000
+    for name in "abcdefghi":
+        await api.ok("POST", V2, host(name, host=name + long, port=1))
+    listed = await api.ok("GET", V1)
+    assert [each["spec"]["address"][0] for each in listed["items"]] == list("abcdefghi")
+    assert [names for _, names in hook.wanted()] == [list("abcd"), list("efgh"), ["i"]]
+
+
 async def test_a_watch_shows_each_event_in_its_own_version(api: API) -> None:
     await api.ok("POST", V2, host("a", host="a", port=1))
     watches = [await api.watch(f"{path}?watch=true") for path in (V1, V2)]

@@ -69,23 +69,22 @@ def create_json_patch(old: JSONObject, new: JSONObject) -> JSONArray:
 
 
 def _compare(old: Any, new: Any, path: str, operations: JSONArray) -> None:
-    if old is new or equal(old, new):
-        return
     if is_object(old) and is_object(new):
         _compare_objects(old, new, path, operations)
     elif is_array(old) and is_array(new):
         _compare_arrays(old, new, path, operations)
-    else:
+    elif not equal(old, new):
         operations.append({"op": "replace", "path": path, "value": new})
 
 
 def _compare_objects(old: JSONObject, new: JSONObject, path: str, operations: JSONArray) -> None:
-    operations += ({"op": "remove", "path": path + pointer(key)} for key in old if key not in new)
+    operations += [{"op": "remove", "path": path + pointer(key)} for key in old if key not in new]
     for key, value in new.items():
-        if key in old:
-            _compare(old[key], value, path + pointer(key), operations)
-        else:
+        current = old.get(key, _ABSENT)
+        if current is _ABSENT:
             operations.append({"op": "add", "path": path + pointer(key), "value": value})
+        elif current is not value:  # documents that were changed share what is unchanged
+            _compare(current, value, path + pointer(key), operations)
 
 
 def _compare_arrays(old: JSONArray, new: JSONArray, path: str, operations: JSONArray) -> None:
