@@ -128,7 +128,7 @@ pictures: .venv/.tools ## Draw the pictures of the documentation, light and dark
 
 .PHONY: transcripts
 transcripts: .venv/.tools ## Run the commands in the tutorial and the examples' READMEs, and write down what they say now.
-	@$(BIN)/python -m tools.transcripts docs/tutorial.md $(wildcard examples/*/README.md)
+	@$(BIN)/python -m tools.transcripts docs/tutorial.md docs/tutorial-versions.md $(wildcard examples/*/README.md)
 
 .PHONY: controlplane
 controlplane: ## Build the real control plane (kube-apiserver, etcd, kubectl, kwok, ...) from Go modules into a cache. Needs Go 1.26.

@@ -1,4 +1,4 @@
-"""The WebServer API, version v1alpha1: the first one, with flat fields. Users move to v1."""
+"""The WebServer API, version v1alpha1."""
 
 from typing import Annotated
 
