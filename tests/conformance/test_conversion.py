@@ -199,7 +199,7 @@ async def test_an_applier_that_changes_versions_gives_up_the_fields_that_it_no_l
     ]
 
 
-async def test_an_applier_that_changes_versions_leaves_the_fields_of_others(hosts: Hosts) -> None:
+async def test_an_applier_that_changes_versions_leaves_the_fields_of_other_managers(hosts: Hosts) -> None:
     note = hosts.host("a", host="a", port=1, note="ours")
     (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), note, "apply")).expect(201)
     shared = {**hosts.host("a", note="ours"), "apiVersion": f"{hosts.group}/v2"}
@@ -231,6 +231,16 @@ async def test_an_update_takes_fields_from_managers_of_other_versions(hosts: Hos
     assert [(each["manager"], each["operation"], each["apiVersion"], each["fieldsV1"]) for each in managed] == [
         ("bob", "Update", f"{hosts.group}/v2", {"f:spec": {"f:port": {}}})
     ]
+
+
+async def test_an_apply_sends_incomplete_objects_to_the_webhook(hosts: Hosts) -> None:
+    (await hosts.api.post(hosts.path("v1", query="?fieldManager=bob"), hosts.host("a", address="a:1"))).expect(201)
+    for note in ("first", "second"):
+        config = hosts.host("a", note=note)
+        (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=ann"), config, "apply")).expect(200)
+    sent = [obj for each in hosts.hooks.called("/convert") for obj in each["objects"]]
+    newer = [obj.get("spec", {}) for obj in sent if obj["apiVersion"].endswith("/v2")]
+    assert any("host" not in each for each in newer)
 
 
 async def test_a_policy_sees_the_version_that_it_matches(hosts: Hosts) -> None:

@@ -149,7 +149,7 @@ async def test_a_mutating_webhook_sees_a_put_as_the_client_sent_it(api: API, ns:
     body = config_map(k="2")
     body["metadata"] |= {"generation": 7, "selfLink": "/mine", "creationTimestamp": "2020-01-01T00:00:00Z"}
     (await api.put(f"{ns}/configmaps/a?fieldManager=me", body)).expect(200)
-    (mutated,), (validated,) = hooks.called("/m"), hooks.called("/v")
+    mutated, validated = hooks.called("/m")[-1], hooks.called("/v")[-1]  # a real API server may try the write again
     seen = mutated["object"]["metadata"]
     assert {each["manager"] for each in seen.pop("managedFields")} == {"conformance", "me"}
     assert seen == {**body["metadata"], "namespace": hooks.namespace}
@@ -181,7 +181,8 @@ async def test_a_write_of_an_old_version_is_refused_after_the_mutating_webhooks(
     body = config_map(k="2")
     body["metadata"]["resourceVersion"] = "1"
     (await api.put(f"{ns}/configmaps/a", body)).expect(409)
-    assert (len(hooks.called("/m")), len(hooks.called("/v"))) == (1, 0)
+    assert hooks.called("/m")
+    assert not hooks.called("/v")
 
 
 async def test_a_create_by_put_or_apply_is_a_create(api: API, ns: str, hooks: Hooks) -> None:

@@ -73,6 +73,11 @@ async def test_policies_are_enforced_from_deploy_to_undeploy(deployed: Deployed,
     gadget = await client.get(kind, "one", namespace=namespace)
     assert gadget.spec.text == "from the policy"  # type: ignore[attr-defined]
 
+    assert "policy" not in (await deployed.run("doctor"))[1]
+    await client.delete(MutatingAdmissionPolicyBinding, f"{project.name}-texts")
+    found = (await deployed.run("doctor"))[1]
+    assert f"mutatingadmissionpolicybinding/{project.name}-texts: does not exist, so it is not enforced" in found
+
     write("other-names")
     said = await deployed.good("deploy", "--no-wait")
     assert f"validatingadmissionpolicy.admissionregistration.k8s.io/{project.name}-names deleted" in said

@@ -85,6 +85,12 @@ async def test_webhooks_work_from_deploy_to_undeploy(deployed: WithWebhooks, nam
     assert await deployed.policies() == {f"{project.name}-of-v1alpha1"}
     assert "Nothing is wrong." in await deployed.good("doctor")
 
+    await move_port(deployed)
+    found = await deployed.findings()
+    assert 'failed calling webhook "mgizmo-v1.kb.io"' in found["webhooks of Gizmo"]
+    assert "whether the API server reaches the Pods" in found["webhooks of Gizmo"]
+    assert "conversion webhook for" in found[f"crd/{project.crd}"]
+
     project.write(stored="v1")
     said = await deployed.good("deploy")
     assert f"{project.crd}: objects may be stored in v1alpha1; run `kubewright migrate`" in said
@@ -111,6 +117,14 @@ async def test_webhooks_work_from_deploy_to_undeploy(deployed: WithWebhooks, nam
     assert new["one"] == 3
     assert await deployed.policies() == set()
     assert set(new) == set(old)
+
+
+async def move_port(deployed: WithWebhooks) -> None:
+    """Let the Service call a port of the Pods that nothing listens on."""
+    namespace, name = deployed.service
+    service = await deployed.client.get(Service, name, namespace=namespace)
+    service.spec.ports[0].target_port = 1
+    await deployed.client.update(service)
 
 
 @asynccontextmanager

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from kubewright import APIError, ConfigError, CustomResource, Manager, Model, ObjectMeta
+from kubewright import APIError, ConfigError, CustomResource, Invalid, Manager, Model, ObjectMeta
 from kubewright.apis.admissionregistration.v1 import (
     MutatingAdmissionPolicy,
     MutatingAdmissionPolicyBinding,
     ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
 )
+from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.client import Client
 from kubewright.models import PolicyRule
@@ -71,6 +72,7 @@ LIMITED = ValidatingPolicy(
         Validation("variables.crate.spec.size != 7", message="seven is reserved", reason="Forbidden"),
         Validation("request.operation != 'DELETE' || variables.crate.spec.owner == ''", message="owned"),
         Validation("object == null || object.metadata.labels.stage != 'test'"),
+        Validation("object == null || object.metadata.namespace == request.namespace"),
     ],
     match_conditions={"not-free": "object == null || object.metadata.name != 'free'"},
     exclude=[Rule.of(Crate, names=["legacy"])],
@@ -162,6 +164,31 @@ async def test_users_permissions_and_namespaces_are_evaluated_as_without_a_serve
                     found = await answer(client, given)
                     assert bool(found) == (not expected.allowed), found
                     assert ("may not approve" in found) == ("may not approve" in expected.message)
+
+
+async def test_values_of_built_in_kinds_are_those_of_the_document(crates: Cluster, namespace: str) -> None:
+    policy = ValidatingPolicy(
+        "documents",
+        ConfigMap,
+        object_selector=LabelSelector(match_labels={"checked": namespace}),
+        validations=[
+            Validation("object.binaryData['a'] == 'aGV5'", message="a is not hey"),
+            Validation("type(oldObject.metadata.creationTimestamp) == string", message="the time is not text"),
+            Validation("timestamp(oldObject.metadata.creationTimestamp) < timestamp('2099-01-01T00:00:00Z')"),
+            Validation("object.metadata.namespace == request.namespace"),
+        ],
+        operations=["UPDATE"],
+    )
+    metadata = ObjectMeta(name="a", namespace=namespace, labels={"checked": namespace})
+    client = crates.client
+    config_map = await client.create(ConfigMap(metadata=metadata, binary_data={"a": b"hey"}))
+    async with Manager(policies=[policy], name="documents", config=crates.config):
+        assert evaluate(policy, update=config_map, old=config_map).allowed
+        await client.update(config_map)
+        config_map.binary_data = {"a": b"ho"}
+        assert evaluate(policy, update=config_map, old=config_map).messages == ["a is not hey"]
+        with pytest.raises(Invalid, match="a is not hey"):
+            await client.update(config_map)
 
 
 async def test_parameters_and_bindings_act_as_they_are_evaluated_without_a_server(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 
+import pytest
+
 from integration.gizmo_operator import Gizmo, reconcile
 from kubewright_controlplane import Environment
 from kubewright_controlplane.apiserver.options import ServerOptions
@@ -19,6 +21,7 @@ OBJECTS = GIZMOS * 4
 """Each Gizmo has up to three ConfigMaps."""
 
 
+@pytest.mark.long
 async def test_memory_is_constant_while_8000_objects_are_created_and_deleted() -> None:
     held: list[int] = []
     async with Environment(server=ServerOptions(history=64)) as cluster, cluster.namespace() as namespace:

@@ -68,7 +68,8 @@ class World:
             self.raise_failures()
             missing = {each: self.clients.done[each] - before[each] for each in self._work}
 
-            assert all(done >= count for done in missing.values()), (missing, self.clients.errors)
+            waiting = [each for each, done in missing.items() if done < count]
+            assert not waiting, {each: self.clients.last_errors.get(each) for each in waiting}
 
         await eventually(check)
 

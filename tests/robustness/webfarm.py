@@ -312,6 +312,7 @@ class Clients:
     """Objects that were created meanwhile, and not deleted."""
     done: Counter[str] = field(default_factory=Counter[str])
     errors: Counter[str] = field(default_factory=Counter[str])
+    last_errors: dict[str, str] = field(default_factory=dict[str, str])
     wrong: list[str] = field(default_factory=list[str])
     """What watches have shown and should not."""
     stopping: bool = False
@@ -404,6 +405,7 @@ class Clients:
             except PASSING as error:
                 code = error.code if isinstance(error, APIError) else "connection"
                 self.errors[f"{what} {code}"] += 1
+                self.last_errors[what] = str(error)
                 await asyncio.sleep(0.02)
                 continue
             self.done[what] += 1

@@ -1,7 +1,7 @@
 """Probes, as the kubelet and a person with curl see them."""
 
 from kubewright.http.message import Request, Response
-from kubewright.manager._health import Probes
+from kubewright.manager._serving import Probes
 
 
 async def get(probes: Probes, target: str, method: str = "GET") -> tuple[int, str]:

@@ -24,7 +24,7 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright.manager import Certificate, Manager, SelfSigned
-from kubewright.manager._gate import REFUSED_FOR
+from kubewright.manager._serving import REFUSED_FOR
 from kubewright.models import PolicyRule
 from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.server import APIServer

@@ -10,7 +10,9 @@ import pytest
 
 from kubewright import CustomResource, Model, field
 from kubewright import markers as m
+from kubewright.apis.batch.v1 import JobTemplateSpec
 from kubewright.apis.meta.v1 import IntOrString
+from kubewright.models import codec
 from kubewright_cli.manifests.matching import example_of
 from kubewright_cli.manifests.samples import invalid_samples, obsolete, planned, sample, text
 
@@ -58,6 +60,21 @@ def test_a_sample_has_required_fields_and_defaults() -> None:
 
 def test_an_api_server_accepts_a_sample() -> None:
     assert Ship.validate(sample(Ship)) == []
+
+
+class HarborSpec(Model):
+    template: JobTemplateSpec
+
+
+class Harbor(CustomResource, group="fleet.test", version="v1"):
+    spec: HarborSpec
+
+
+def test_a_sample_with_a_pod_template_is_accepted_also_as_its_class_sends_it() -> None:
+    made = sample(Harbor)
+    pod = {"spec": {"containers": [{"name": "example", "image": "nginx"}]}}
+    assert made["spec"] == {"template": {"spec": {"template": pod}}}
+    assert Harbor.validate(codec.from_dict(Harbor, made)) == []
 
 
 class Port(CustomResource, group="fleet.test", version="v1"): ...

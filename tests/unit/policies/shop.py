@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from kubewright import CustomResource, Model, ObjectMeta
 from kubewright import markers as m
@@ -23,6 +23,7 @@ class WebServerSpec(Model):
     image: str = "nginx:1"
     replicas: Annotated[int, m.Minimum(0)] = 1
     tags: list[str] = []
+    settings: Annotated[dict[str, Any], m.PreserveUnknownFields()] = {}
 
 
 class WebServer(CustomResource, group="policies.example.com", version="v1"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubewright import ConfigError, Manager
-from kubewright.apis.apps.v1 import Deployment
+from kubewright.apis.apps.v1 import ControllerRevision, Deployment
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.core.v1 import ConfigMap, Namespace, Pod
 from kubewright.apis.meta.v1 import LabelSelector
@@ -165,6 +165,11 @@ def test_what_an_api_server_would_reject_is_an_error(declare: Callable[[], objec
         (lambda: validating("request.userInfo.usernme == 'ann'"), "field 'usernme'; did you mean 'username'?"),
         (lambda: validating("self.spec.replicas < 5"), "policies call it 'object'"),
         (lambda: validating("object.spec.image < 5"), "found no matching overload for '_<_'"),
+        (
+            lambda: validating("object.metadata.creationTimestamp < timestamp('2026-01-01T00:00:00Z')"),
+            "found no matching overload for '_<_' applied to '(string, timestamp)'",
+        ),
+        (lambda: validating("object.metadata.__namespace__ == ''"), "undefined field '__namespace__'"),
         (lambda: validating("object.spec.tags"), "object.spec.tags: must evaluate to bool but got dyn"),
         (lambda: validating("params.spec.replicas < 5"), "the policy has no parameters"),
         (lambda: limited("params.spec.most < 5"), "undefined field 'most'; known are replicas"),
@@ -210,6 +215,11 @@ def test_an_expression_that_does_not_fit_the_types_is_an_error(declare: Callable
     [
         lambda: validating("dyn(object).spec.unknown == 1"),
         lambda: validating("object.metadata.labels['a'] == 'b'"),
+        lambda: validating("object.metadata.namespace == request.namespace"),
+        lambda: validating("object.spec.settings.any.field == 1"),
+        lambda: validating("object.data.any == 1", kinds=ControllerRevision),
+        lambda: validating("timestamp(object.metadata.creationTimestamp) < timestamp('2026-01-01T00:00:00Z')"),
+        lambda: validating("object.binaryData.all(k, object.binaryData[k].startsWith('aGV5'))", kinds=ConfigMap),
         lambda: validating("authorizer.requestResource.check('approve').allowed()"),
         lambda: validating("namespaceObject.metadata.labels['stage'] == 'test'"),
         lambda: validating("oldObject == null || oldObject.spec.image == object.spec.image"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from kubewright import ConfigError, CustomResource, Manager, Model
-from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright import ConfigError, CustomResource, Manager, Model, field
+from kubewright.apis.meta.v1 import ObjectMeta, Quantity, Time
 from kubewright.webhooks import Conversion, ConversionError, Spoke
 
 from .served import Served
@@ -238,6 +238,49 @@ def test_other_annotations_stay() -> None:
     there = made.convert(start, V1Beta1)
     assert set(there.metadata.annotations) == {"team", DATA}
     assert made.convert(there, V1).metadata.annotations == {"team": "a"}
+
+
+class Port(Model):
+    number: int
+    protocol: Literal["TCP", "UDP"]
+
+
+class FullSpec(Model):
+    image: str
+    memory: Quantity
+    since: Time
+    sizes: list[int]
+    port: Port
+    limit: int | None
+    ports: list[Port] = field(default_factory=list)
+
+
+class Full(CustomResource, group=GROUP, version="v1"):
+    spec: FullSpec
+
+
+class OldFull(CustomResource, group=GROUP, version="v1alpha1", kind="Full", storage=False):
+    spec: FullSpec
+
+
+@pytest.mark.parametrize("document", [{}, {"spec": {"image": "nginx", "ports": [{"number": 1}]}}])
+def test_fields_that_an_api_server_leaves_out_have_zero_values(document: dict[str, Any]) -> None:
+    both = Conversion(
+        Full,
+        Spoke(OldFull, convert_to=lambda old: Full(spec=old.spec), convert_from=lambda new: OldFull(spec=new.spec)),
+    )
+    partial = {"apiVersion": f"{GROUP}/v1alpha1", "kind": "Full", "metadata": {"name": "a"}, **document}
+    found = both.convert_document(json.dumps(partial).encode(), "v1")["spec"]
+    zero = {"number": 0, "protocol": "TCP"}
+    assert found.pop("ports", []) == ([{**zero, "number": 1}] if document else [])
+    assert found == {
+        "image": "nginx" if document else "",
+        "memory": "0",
+        "since": "0001-01-01T00:00:00Z",
+        "sizes": [],
+        "port": zero,
+        "limit": None,
+    }
 
 
 class Since(Model):

@@ -364,8 +364,13 @@ def _explain_versions(added: Resource, others: list[Resource], stored: Resource,
         f"  {command} --spoke {added.version}\n\n"
         f"To store objects in {added.version}, make two edits: remove storage=False from the class {added.kind} in "
         f"{plan.source(added.path)}, and add storage=False to the class {added.kind} in {plan.source(stored.path)}. "
-        f'To have clients warned of an old version, add deprecated="use {added.version}" to its class.'
+        "Then run `kubewright migrate` in each cluster."
     )
+    if newness(added.version) > newness(stored.version):
+        console.note(
+            f'\nTo warn clients of {stored.version}, add deprecated="{added.kind} in {stored.version} is deprecated; '
+            f'use {added.version}" to its class.'
+        )
 
 
 def _plural(given: str | None, kind: str, others: list[Resource]) -> str:

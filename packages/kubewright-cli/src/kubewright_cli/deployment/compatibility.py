@@ -47,12 +47,13 @@ async def undecodable_objects(client: Client, manifests: Manifests) -> AsyncGene
         installed = await installed_crd(client, crd)
         if installed is None:
             continue
+        cls = manifests.program.class_of(crd)
         try:
-            found = await client.list(Unstructured.of(served_api(crd, installed)))
+            found = await client.list(Unstructured.of(served_api(crd, installed, cls.__api__.version)))
         except (ConfigError, NotFound):  # nothing is served, so there is nothing to decode
             continue
         for each in found:
-            fault = decode_fault(manifests.program.class_of(crd), each)
+            fault = decode_fault(cls, each)
             if fault is not None:
                 yield Undecodable(each.kind, each.metadata.namespace, each.metadata.name, fault)
 

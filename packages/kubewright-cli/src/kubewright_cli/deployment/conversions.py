@@ -46,7 +46,7 @@ def conversion_of(installed: CustomResourceDefinition) -> JSONObject:
 
 def service_of(conversion: JSONObject) -> tuple[str, str]:
     """Return the namespace and name of the Service that converts; both empty if none does."""
-    service = _client_of(conversion).get("service") or {}
+    service: JSONObject = _client_of(conversion).get("service") or {}
     return service.get("namespace", ""), service.get("name", "")
 
 

@@ -232,8 +232,9 @@ def served_versions(installed: CustomResourceDefinition) -> list[str]:
     return [each.name for each in installed.spec.versions if each.served]
 
 
-def served_api(crd: JSONObject, installed: CustomResourceDefinition) -> APIResource:
-    """Return the resource in a version that the cluster serves: the program's storage version if possible.
+def served_api(crd: JSONObject, installed: CustomResourceDefinition, preferred: str = "") -> APIResource:
+    """Return the resource in a version that the cluster serves: `preferred`, or the program's storage version, if
+    possible.
 
     Raises ConfigError if the cluster serves no version.
     """
@@ -245,7 +246,7 @@ def served_api(crd: JSONObject, installed: CustomResourceDefinition) -> APIResou
         )
     own = api_of(crd)
     stored = next((each.name for each in installed.spec.versions if each.storage), "")
-    version = next((each for each in (own.version, stored) if each in served), served[0])
+    version = next((each for each in (preferred, own.version, stored) if each in served), served[0])
     return APIResource(own.group, version, own.kind, own.plural, own.singular, namespaced=own.namespaced)
 
 

@@ -1,9 +1,9 @@
 """Problems of an operator in a cluster, and what to do about them: one finding each.
 
 Looks at the API server; at the CRDs, compared with the program's; at the objects that the operator has not reconciled,
-whose reconciles keep failing, or that are stuck; at the webhooks; at the Deployment, its image and its Pods; at the
-permissions of its ServiceAccount, compared with those the program declares; and at the Lease. A part that cannot be
-looked at is a finding, too, and the other parts follow.
+whose reconciles keep failing, or that are stuck; at the webhooks and policies; at the Deployment, its image and its
+Pods; at the permissions of its ServiceAccount, compared with those the program declares; and at the Lease. A part that
+cannot be looked at is a finding, too, and the other parts follow.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from kubewright_cli.deployment.pods import (
     problem_of,
     restarts,
 )
+from kubewright_cli.deployment.policies import policy_problems
 from kubewright_cli.deployment.status import Cause, kind_status, of_other_kinds
 from kubewright_cli.deployment.webhooks import outdated_configurations, webhook_problems
 from kubewright_cli.manifests import Manifests
@@ -123,6 +124,8 @@ async def examine(client: Client, manifests: Manifests, *, foreign_image: str | 
         yield finding
     async for finding in _guarded("webhooks", _webhooks(client, manifests)):
         yield finding
+    async for finding in _guarded("policies", _policies(client, manifests)):
+        yield finding
     async for finding in _guarded("deployment", _deployment(client, manifests, foreign_image)):
         yield finding
 
@@ -185,6 +188,12 @@ async def _webhooks(client: Client, manifests: Manifests) -> AsyncGenerator[Find
         yield Finding(each.subject, each.problem, each.remedy)
     if deployed:
         async for each in outdated_configurations(client, manifests):
+            yield Finding(each.subject, each.problem, each.remedy)
+
+
+async def _policies(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
+    if manifests.program.manager.policies and await is_deployed(client, manifests):
+        async for each in policy_problems(client, manifests):
             yield Finding(each.subject, each.problem, each.remedy)
 
 

@@ -120,9 +120,8 @@ async def wait_for_webhooks(
         if not failing:
             return
         if client.clock.monotonic() > deadline:
-            raise await _failure(
-                client, manifests, f"after {timeout:g} s its webhooks cannot be called: {failing[0]}", ""
-            )
+            name = manifests.settings.name
+            raise RolloutFailed(f"the webhooks of {name} cannot be called after {timeout:g} s: {failing[0]}", [])
         report(f"{failing[0].subject}: {failing[0].problem}")
         await client.clock.sleep(_PAUSE)
 

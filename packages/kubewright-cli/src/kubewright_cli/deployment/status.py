@@ -197,7 +197,8 @@ async def kind_status(
     wanted = [each["name"] for each in crd["spec"]["versions"] if each["served"]]
     absent = tuple(each for each in wanted if each not in served)
     try:
-        found = list(await client.list(Unstructured.of(served_api(crd, installed)))) if served else []
+        read = manifests.program.class_of(crd).__api__.version
+        found = list(await client.list(Unstructured.of(served_api(crd, installed, read)))) if served else []
     except InternalError as error:
         if not is_conversion_failure(error):
             raise

@@ -28,7 +28,7 @@ from kubewright.client._dynamic import PartialObjectMetadata, Unstructured, deco
 from kubewright.machinery.errors import APIError, ConfigError, Forbidden, InternalError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import CustomResource
-from kubewright.webhooks import AdmissionWebhook
+from kubewright.webhooks import AdmissionWebhook, webhook_objects
 from kubewright_cli.deployment import conversions
 from kubewright_cli.deployment.apply import ADMISSION, labels_of
 from kubewright_cli.deployment.certificates import ServingCertificate
@@ -180,18 +180,25 @@ class _Check:
     # ---- what calls it
 
     async def _configurations(self, certificate: ServingCertificate | None) -> AsyncGenerator[WebhookProblem]:
-        objects = self._webhooks.objects if self._webhooks is not None else None
-        expected = {objects.mutating_configuration, objects.validating_configuration} - {""} if objects else set[str]()
-        seen: set[str] = set()
+        expected, seen = self._expected(), set[str]()
         for each in await self._installed_configurations():
             subject = f"{each.__api__.kind.lower()}/{each.metadata.name}"
-            seen.add(each.metadata.name)
-            is_own = each.metadata.name in expected
+            seen.add(subject)
+            is_own = subject in expected
             problems = self._own(subject, each, certificate) if is_own else self._left_over(subject, each)
             async for found in problems:
                 yield found
-        for name in sorted(expected - seen) if self._deployed else ():
-            yield WebhookProblem(f"webhookconfiguration/{name}", "does not exist, so nothing is reviewed", _DEPLOY)
+        for subject in sorted(expected - seen) if self._deployed else ():
+            yield WebhookProblem(subject, "does not exist, so the webhooks review nothing", _DEPLOY)
+
+    def _expected(self) -> set[str]:
+        """Return the configurations of the program: `validatingwebhookconfiguration/shop-...`."""
+        objects = self._webhooks.objects if self._webhooks is not None else webhook_objects(())
+        named = (
+            (MutatingWebhookConfiguration, objects.mutating_configuration),
+            (ValidatingWebhookConfiguration, objects.validating_configuration),
+        )
+        return {f"{kind.__api__.kind.lower()}/{name}" for kind, name in named if name}
 
     async def _installed_configurations(self) -> list[Configuration]:
         mutating = await self._client.list(MutatingWebhookConfiguration)
@@ -353,8 +360,9 @@ async def _uncalled(client: Client, manifests: Manifests, cls: type[CustomResour
     try:
         await client.create(decode_object(Unstructured.of(cls.__api__), msgspec.json.encode(document)), dry_run=True)
     except InternalError as error:
-        names = [each.name for each in manifests.program.webhooks if isinstance(each, AdmissionWebhook)]
-        return str(error) if any(f'failed calling webhook "{name}"' in str(error) for name in names) else ""
+        webhooks, namespace = manifests.webhooks, manifests.settings.namespace
+        own = f"//{webhooks.objects.service}.{namespace}.svc" if webhooks is not None else ""
+        return str(error) if own and "failed calling webhook" in str(error) and own in str(error) else ""
     except (APIError, ConfigError):
         return ""
     return ""

@@ -16,7 +16,9 @@ from kubewright_cli.manifests.program import Program
 FOLDER: Final = "policy"
 
 _GROUP: Final = "admissionregistration.k8s.io"
-_KINDS: Final = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+_POLICIES: Final = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+KINDS: Final = frozenset({*_POLICIES, *(f"{each}Binding" for each in _POLICIES)})
+"""The kinds of the documents."""
 
 REFERENCES: Final[JSONObject] = {
     "nameReference": [
@@ -25,7 +27,7 @@ REFERENCES: Final[JSONObject] = {
             "group": _GROUP,
             "fieldSpecs": [{"kind": f"{kind}Binding", "group": _GROUP, "path": "spec/policyName"}],
         }
-        for kind in _KINDS
+        for kind in _POLICIES
     ]
 }
 """The references that kustomize does not follow without a configuration."""

@@ -50,6 +50,9 @@ _CANDIDATES: Final = (
     "user@example.com", "/example",
 )  # fmt: skip
 """Values that read well, tried for a pattern before one is constructed."""
+_TEMPLATE: Final = {"metadata", "spec"}
+"""The fields of a template of another kind. Its spec is optional in the schema, but always sent by the class."""
+_CONTAINER: Final = {"name": _WORD, "image": "nginx"}
 _QUANTITY_PATTERN: Final = "[KMGTPE]i"
 _UNION: Final = re.compile(r"\[((?:has\(self\.\w+\),?)+)\]\.filter\(x,x==true\)\.size\(\) (?:==|>=) 1")
 """The rule of `ExactlyOneOf` and `AtLeastOneOf`."""
@@ -59,6 +62,8 @@ def fields(schema: JSONObject) -> JSONObject:
     """Return the fields of an object that must be set or have a default, in the order of the schema."""
     properties: JSONObject = schema.get("properties") or {}
     chosen = {name for name, each in properties.items() if name in _required(schema) or "default" in each}
+    if properties.keys() == _TEMPLATE:
+        chosen.add("spec")
     for alternatives in _unions(schema):
         if not any(set(each) <= chosen for each in alternatives):
             chosen |= set(alternatives[0])
@@ -112,6 +117,8 @@ def _unions(schema: JSONObject) -> Iterator[list[list[str]]]:
 
 
 def _object(schema: JSONObject) -> JSONObject:
+    if "containers" in _required(schema):
+        return fields(schema) | {"containers": [dict(_CONTAINER)]}
     inside = schema.get("additionalProperties")
     if is_object(inside):
         return {f"{_WORD}{number or ''}": value(inside) for number in range(schema.get("minProperties", 0))}

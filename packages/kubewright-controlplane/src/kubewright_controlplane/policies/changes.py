@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kubewright.machinery.cel_names import escape, unescape
 from kubewright_controlplane.policies.explanations import every, meant
 from kubewright_controlplane.schema.cel.library import patch_functions
 from kubewright_controlplane.schema.cel.parser import parse
@@ -37,8 +36,7 @@ def _of_object(expression: StructExpr, own: Type) -> Iterator[tuple[int, str]]:
         return
     for field in expression.fields:
         if field.name not in fields:
-            known = [unescape(each) for each in fields]
-            yield field.at, f"{expression.name} has no field '{field.name}'{meant(field.name, known)}"
+            yield field.at, f"{expression.name} has no field '{field.name}'{meant(field.name, fields)}"
 
 
 def _of_patch(expression: StructExpr, own: Type) -> Iterator[tuple[int, str]]:
@@ -49,9 +47,8 @@ def _of_patch(expression: StructExpr, own: Type) -> Iterator[tuple[int, str]]:
         for encoded in path.split("/")[1:]:
             step = encoded.replace("~1", "/").replace("~0", "~")
             fields = _fields(place)
-            if fields is not None and escape(step) not in fields:
-                known = [unescape(each) for each in fields]
-                yield field.value.at, f"{field.name} {path}: there is no field '{step}'{meant(step, known)}"
+            if fields is not None and step not in fields:
+                yield field.value.at, f"{field.name} {path}: there is no field '{step}'{meant(step, fields)}"
                 break
             found = place.parameters[0] if place.name == "list" and place.parameters else _below(place, step)
             if found is None:
@@ -69,7 +66,7 @@ def _item(place: Type | None) -> Type | None:
 def _below(place: Type | None, step: str) -> Type | None:
     if place is not None and place.name == "map" and place.parameters:
         return place.parameters[1]
-    return (_fields(place) or {}).get(escape(step) or step)
+    return (_fields(place) or {}).get(step)
 
 
 def _fields(place: Type | None) -> Mapping[str, Type] | None:

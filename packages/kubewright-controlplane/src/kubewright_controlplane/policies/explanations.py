@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Final
 
 from kubewright.machinery._suggestions import nearest
-from kubewright.machinery.cel_names import unescape
 from kubewright_controlplane.schema.cel.checker import TYPE_NAMES, Environment, check
 from kubewright_controlplane.schema.cel.library import functions, patch_functions
 from kubewright_controlplane.schema.cel.parser import parse
@@ -85,7 +84,7 @@ def fields_of(unknown: str, nodes: Iterable[Expr]) -> list[str]:
         if isinstance(each, (Select, Has)) and each.field == unknown:
             fields = each.operand.type.fields
             if fields is not None and unknown not in fields:
-                return [unescape(name) for name in fields]
+                return list(fields)
     return []
 
 

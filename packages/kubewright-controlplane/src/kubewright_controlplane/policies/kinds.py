@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 from typing import Final
 
+from kubewright.machinery.cel_names import unescape
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver.admission.policies.kindtypes import builtin_type, custom_type
-from kubewright_controlplane.schema.cel.types import DYN, Type
+from kubewright_controlplane.apiserver.admission.policies.kindtypes import builtin_schema, custom_schema
+from kubewright_controlplane.schema.cel.declare import declared
+from kubewright_controlplane.schema.cel.types import BYTES, DURATION, DYN, STRING, TIMESTAMP, Type
 
+_ANY: Final[JSONObject] = {"x-kubernetes-int-or-string": True}
+"""A schema whose values have the type `dyn`."""
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
@@ -39,12 +45,11 @@ class Kinds:
 
     def _type_of(self, kind: GroupVersionKind) -> Type:
         schema = self._custom.get(kind)
-        if schema is not None:
-            return custom_type(schema, kind.kind) if "properties" in schema else DYN
-        try:
-            return builtin_type(kind)
-        except KeyError:
+        if schema is None:
+            return _builtin_type(kind)
+        if "properties" not in schema:
             return DYN
+        return _document_type(custom_schema(schema), kind.kind)
 
     def matched(self, spec: JSONObject) -> list[GroupVersionKind]:
         """Return the kinds of the objects that the rules of a policy name without wildcards, sorted."""
@@ -67,3 +72,52 @@ class Kinds:
                     kinds = {"": facts.kind, **{each.name: each.kind for each in facts.subresources}}
                     if subresource in kinds:
                         yield kinds[subresource]
+
+
+@lru_cache(maxsize=32)
+def _builtin_type(kind: GroupVersionKind) -> Type:
+    try:
+        return _document_type(builtin_schema(kind), kind.kind, any_object=True)
+    except KeyError:
+        return DYN
+
+
+def _document_type(schema: JSONObject, name: str, *, any_object: bool = False) -> Type:
+    """Return the type of documents. `any_object`: an object without properties may have any fields."""
+    return _as_in_documents(declared(_opened(schema, any_object=any_object), name=name) or DYN)
+
+
+def _opened(schema: JSONObject, *, any_object: bool) -> JSONObject:
+    """Return a schema in which each part that may have unknown fields is of any type.
+
+    Rules of CRDs cannot select unknown fields; policies can.
+    """
+    values = schema.get("additionalProperties")
+    is_empty = any_object and not schema.get("properties") and not is_object(values)
+    if (
+        schema.get("x-kubernetes-preserve-unknown-fields")
+        or values is True
+        or "type" not in schema
+        or (schema["type"] == "object" and is_empty)
+    ):
+        return _ANY
+    out = dict(schema)
+    if properties := schema.get("properties"):
+        out["properties"] = {key: _opened(each, any_object=any_object) for key, each in properties.items()}
+    for below in ("additionalProperties", "items"):
+        if is_object(child := schema.get(below)):
+            out[below] = _opened(child, any_object=any_object)
+    return out
+
+
+def _as_in_documents(type: Type) -> Type:
+    """Return the type of values as they are in documents, on which policies are evaluated.
+
+    Rules of CRDs write `self.__namespace__`, because `namespace` is a reserved word; policies write
+    `object.metadata.namespace`. Times, durations and bytes are strings.
+    """
+    if type.fields is not None:
+        return replace(type, fields={unescape(name): _as_in_documents(each) for name, each in type.fields.items()})
+    if type.parameters:
+        return replace(type, parameters=tuple(map(_as_in_documents, type.parameters)))
+    return STRING if type in (TIMESTAMP, DURATION, BYTES) else type

@@ -40,12 +40,11 @@ from kubewright.controllers._fuse import DeleteFuse
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
 from kubewright.manager._certificates import Certificate, SelfSigned
-from kubewright.manager._gate import METRICS_AUTH_RULES, METRICS_READER_RULES
-from kubewright.manager._health import Probes
 from kubewright.manager._leader import LEASE_RULE, LeaderElection
 from kubewright.manager._metrics import Metrics
 from kubewright.manager._options import EVENTS_RULE, ManagerOptions, checked, default_name
 from kubewright.manager._run import Run, Runnables
+from kubewright.manager._serving import METRICS_AUTH_RULES, METRICS_READER_RULES, Probes
 from kubewright.models import Object
 from kubewright.models._rbac import PolicyRule
 

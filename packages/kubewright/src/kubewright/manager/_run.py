@@ -25,13 +25,11 @@ from kubewright.controllers._rbac import READ
 from kubewright.controllers._tracing import Tracing
 from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.manager._certificates import Certificate
-from kubewright.manager._gate import METRICS_AUTH_RULES, Gate
-from kubewright.manager._health import Probes
 from kubewright.manager._leader import LEASE_RULE, Fence, LeaderElector, identity
 from kubewright.manager._metrics import Metrics
 from kubewright.manager._options import ManagerOptions
 from kubewright.manager._preflight import described, missing_kinds, missing_namespaces, missing_permissions, not_served
-from kubewright.manager._serving import Scrapes, serving
+from kubewright.manager._serving import METRICS_AUTH_RULES, Gate, Probes, Scrapes, serving
 from kubewright.manager._supervisor import StoppedEarly, Supervisor, end
 from kubewright.manager._watchdog import watch_event_loop
 from kubewright.models import Object

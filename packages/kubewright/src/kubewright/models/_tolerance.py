@@ -1,4 +1,4 @@
-"""Normalizes values that Go writes and a strict decoder rejects: the slow path of decoding.
+"""Normalizes documents that Go writes or accepts and a strict decoder rejects: the slow path of decoding.
 
 `null` for a list or map becomes an empty one. `null` for anything else that must not be null counts as absent. A number
 in place of a quantity becomes a string.
@@ -7,12 +7,20 @@ in place of a quantity becomes a string.
 from __future__ import annotations
 
 import types
+from datetime import datetime
+from enum import Enum
 from functools import cache
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright.markers import QUANTITY
 from kubewright.models._struct import Struct
+
+_ZEROES: Final[dict[Any, Any]] = {
+    str: "", int: 0, float: 0.0, bool: False, bytes: "", list: [], dict: {}, datetime: "0001-01-01T00:00:00Z",
+}  # fmt: skip
 
 
 def normalized(value: Any, annotation: Any) -> Any:
@@ -45,6 +53,51 @@ def _normalized_struct(value: JSONObject, cls: type[Struct]) -> JSONObject:
         elif (container := _container(annotation)) is not None:
             out[key] = container()
     return out
+
+
+def completed(value: JSONObject, cls: type[Struct]) -> JSONObject:
+    """Return a document of a struct in which required fields that are missing have zero values. Changes no input.
+
+    Go decodes an incomplete document to such a struct.
+    """
+    fields = _fields(cls)
+    out = {key: _completed(each, fields.get(key, Any)) for key, each in value.items()}
+    for each in msgspec.structs.fields(cls):
+        if each.required and each.encode_name not in out:
+            zero = _zero(fields[each.encode_name])
+            if zero is not msgspec.UNSET:
+                out[each.encode_name] = zero
+    return out
+
+
+def _completed(value: Any, annotation: Any) -> Any:
+    annotation = _without_none(annotation)
+    if get_origin(annotation) is Annotated:
+        return _completed(value, annotation.__origin__)
+    if is_array(value) and get_origin(annotation) is list:
+        return [_completed(each, get_args(annotation)[0]) for each in value]
+    if is_object(value) and get_origin(annotation) is dict:
+        return {key: _completed(each, get_args(annotation)[1]) for key, each in value.items()}
+    if is_object(value) and isinstance(annotation, type) and issubclass(annotation, Struct):
+        return completed(value, annotation)
+    return value
+
+
+def _zero(annotation: Any) -> Any:
+    """Return the zero value of a type in JSON; UNSET if there is none."""
+    if _admits_none(annotation):
+        return None
+    if get_origin(annotation) is Annotated:
+        return "0" if QUANTITY in annotation.__metadata__ else _zero(annotation.__origin__)
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)[0]
+    if _is_union(annotation):
+        return _zero(get_args(annotation)[0])
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return completed({}, annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return next(iter(annotation)).value
+    return _ZEROES.get(get_origin(annotation) or annotation, msgspec.UNSET)
 
 
 @cache

@@ -39,6 +39,7 @@ from kubewright.machinery.json import JSONObject, compact, is_object, read_objec
 from kubewright.models import CustomResource, Object, codec
 from kubewright.models._meta import ObjectMeta
 from kubewright.models._rbac import PolicyRule
+from kubewright.models._tolerance import completed
 from kubewright.models._values import plain
 from kubewright.webhooks._lossless import difference, restore
 
@@ -159,7 +160,7 @@ class Conversion(Generic[H]):
         kept = _read_kept(annotations.pop(self._annotation, "")) if step.lossless else {}
         if step.lossless:
             metadata["annotations"] = annotations
-        obj = codec.from_dict(step.source, {**document, "metadata": metadata})
+        obj = _decoded(step.source, {**document, "metadata": metadata})
         was = _content(obj) if step.lossless else {}
         made = _call(step.there, obj, step.target)
         _take_over(made.metadata, metadata)
@@ -248,6 +249,18 @@ def _take_over(made: ObjectMeta, metadata: JSONObject) -> None:
             metadata[name] = dict(values)
         else:
             metadata.pop(name, None)
+
+
+def _decoded(kind: type[CustomResource], document: JSONObject) -> CustomResource:
+    """Return the object of a document. Raises DecodeError.
+
+    To find what an apply removes, an API server converts objects without the fields that nobody owns in their version.
+    Fields that such an object lacks have zero values.
+    """
+    try:
+        return codec.from_dict(kind, document)
+    except DecodeError:
+        return codec.from_dict(kind, completed(document, kind))
 
 
 def _with_strings(own: ObjectMeta, metadata: JSONObject) -> ObjectMeta:

@@ -108,8 +108,7 @@ def _broken_rules(schema: JSONObject, path: str) -> list[FieldError]:
     """Return the faults of defaults that break a rule, as the value of a new object or as one that does not change."""
     faults: list[FieldError] = []
     value: Any = schema.get("default")
-    rules = compile_rules(from_structural(schema, object_meta())) if value is not None else None
-    if rules is not None:
+    if value is not None and (rules := compile_rules(from_structural(schema, object_meta()))):
         for fault in rules.check(value, None) or rules.check(value, value):
             below = "" if fault.field == UNKNOWN_PATH else fault.field
             faults.append(replace(fault, field=_joined(f"{path}.default", below)))

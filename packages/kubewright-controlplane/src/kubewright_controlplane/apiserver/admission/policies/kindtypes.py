@@ -31,18 +31,27 @@ def declared_type(kind: GroupVersionKind, resources: ResourceSet) -> Type:
 
 def custom_type(schema: JSONObject, kind: str) -> Type:
     """Return the type of the objects of a custom resource, from its `openAPIV3Schema`; `dyn` if it says too little."""
-    properties: JSONObject = schema.get("properties") or {}
-    text = {"type": "string"}
-    metadata = _resolved({"$ref": _OBJECT_META}, catalog.components(), frozenset())
-    own = {"apiVersion": text, "kind": text, "metadata": metadata}
-    return declared({**schema, "type": "object", "properties": {**properties, **own}}, name=kind) or DYN
+    return declared(custom_schema(schema), name=kind) or DYN
 
 
 @lru_cache(maxsize=32)
 def builtin_type(kind: GroupVersionKind) -> Type:
     """Return the type of the objects of a built-in kind. Raises KeyError for other kinds."""
-    schema = _resolved({"$ref": catalog.schema_ref(kind)}, catalog.components(), frozenset())
-    return declared(schema, name=kind.kind) or DYN
+    return declared(builtin_schema(kind), name=kind.kind) or DYN
+
+
+def custom_schema(schema: JSONObject) -> JSONObject:
+    """Return the schema of the objects of a custom resource, with their metadata."""
+    properties: JSONObject = schema.get("properties") or {}
+    text = {"type": "string"}
+    metadata = _resolved({"$ref": _OBJECT_META}, catalog.components(), frozenset())
+    own = {"apiVersion": text, "kind": text, "metadata": metadata}
+    return {**schema, "type": "object", "properties": {**properties, **own}}
+
+
+def builtin_schema(kind: GroupVersionKind) -> JSONObject:
+    """Return the schema of the objects of a built-in kind, without references. Raises KeyError for other kinds."""
+    return _resolved({"$ref": catalog.schema_ref(kind)}, catalog.components(), frozenset())
 
 
 def _resolved(schema: JSONObject, components: Mapping[str, JSONObject], around: frozenset[str]) -> JSONObject:

@@ -1,0 +1,60 @@
+"""Whether the API server enforces the admission policies of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Final
+
+from kubewright.apis.admissionregistration.v1 import ValidatingAdmissionPolicy
+from kubewright.client._client import Client
+from kubewright.client._dynamic import PartialObjectMetadata
+from kubewright.client._mapper import RESTMapper
+from kubewright.machinery.errors import ConfigError
+from kubewright_cli.manifests import Manifests, policies
+
+_DEPLOY: Final = "run `kubewright deploy`"
+_UPGRADE: Final = "upgrade the cluster (ValidatingAdmissionPolicy: 1.30, MutatingAdmissionPolicy: 1.36)"
+_CORRECT: Final = "correct the expression, or the type that it is about"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyProblem:
+    """A problem of a policy or binding, and its remedy."""
+
+    subject: str
+    """`validatingadmissionpolicy/shop-names`"""
+    problem: str
+    remedy: str
+
+
+async def policy_problems(client: Client, manifests: Manifests) -> AsyncGenerator[PolicyProblem]:
+    """Yield the policies and bindings that do not exist, and what the API server warns of.
+
+    Raises APIError if they cannot be read.
+    """
+    mapper = RESTMapper(client)
+    for document in manifests.objects():
+        kind, name = document["kind"], document["metadata"]["name"]
+        if kind not in policies.KINDS:
+            continue
+        subject = f"{kind.lower()}/{name}"
+        try:
+            served = await mapper.kind(document["apiVersion"], kind)
+        except ConfigError:
+            yield PolicyProblem(subject, f"the API server does not serve {kind}", _UPGRADE)
+            continue
+        if await client.get_or_none(PartialObjectMetadata.of(served), name) is None:
+            yield PolicyProblem(subject, "does not exist, so it is not enforced", _DEPLOY)
+        elif kind == "ValidatingAdmissionPolicy":
+            async for each in _warnings(client, subject, name):
+                yield each
+
+
+async def _warnings(client: Client, subject: str, name: str) -> AsyncGenerator[PolicyProblem]:
+    """Yield what the API server found when it checked the types of the expressions."""
+    policy = await client.get_or_none(ValidatingAdmissionPolicy, name)
+    checking = policy.status.type_checking if policy is not None else None
+    for each in checking.expression_warnings if checking is not None else ():
+        text = " ".join(each.warning.split())
+        yield PolicyProblem(subject, f"the API server warns of {each.field_ref}: {text}", _CORRECT)
