@@ -10,6 +10,7 @@ import click
 
 from kubewright.client._config import Config
 from kubewright.models import custom_resource_definitions
+from kubewright.webhooks import webhook_objects
 from kubewright_cli import console
 from kubewright_cli.deployed import NO_CRDS, client_of, unfinished
 from kubewright_cli.deployment import crds
@@ -41,12 +42,16 @@ def command(kubeconfig: Path | None, context: str | None) -> None:
 
 
 async def _warn_of_missing_conversions(project: Project, config: Config) -> None:
-    """Warn of fields that other versions lose while no operator converts them."""
-    definitions = custom_resource_definitions(project.kinds)
+    """Warn of versions with different fields that the program converts, and no running operator does."""
+    names = webhook_objects(project.program.webhooks).definitions if project.program is not None else ()
+    definitions = [crd for crd in custom_resource_definitions(project.kinds) if crd["metadata"]["name"] in names]
     async with client_of(config) as client:
         unconverted = [crd for crd in definitions if not await is_converted(client, crd)]
-    for lost in lost_fields(unconverted) if project.program is not None else ():
-        console.warn(f"{lost.kind}: {lost.problem}, until `kubewright run` or `kubewright deploy` converts its objects")
+    for kind in dict.fromkeys(each.kind for each in lost_fields(unconverted)):
+        console.warn(
+            f"{kind}: until `kubewright run` or `kubewright deploy` converts its objects, a write through one version "
+            "deletes fields of the others"
+        )
 
 
 async def install(project: Project, config: Config) -> None:

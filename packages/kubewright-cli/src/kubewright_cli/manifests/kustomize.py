@@ -35,12 +35,14 @@ _ABOUT: Final = {
     "allow-webhook-traffic": "Lets API servers reach the webhooks. Deployed with `network-policy = true`.",
     "webhook_certificate_role": "For the certificate of the webhooks, which the manager makes itself.",
     "default/kustomizeconfig": "Lets kustomize complete the name of the Service in the CRDs.",
+    "policy_namespace": "Removes the namespace that kustomize adds to policies, which are in none.",
     "policy/kustomizeconfig": "Lets kustomize complete the names of the policies in their bindings.",
 }
 """Comments, by the end of a file's name."""
 
 
 _CONFIGURATION: Final = "kustomizeconfig.yaml"
+_POLICIES: Final = "policy_namespace.yaml"
 _SERVICE_REFERENCE: Final[JSONObject] = {
     "nameReference": [
         {
@@ -71,6 +73,8 @@ def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
         out |= _configuration("default", _SERVICE_REFERENCE)
     if manifests.folders[policies.FOLDER]:
         out |= _configuration(policies.FOLDER, policies.REFERENCES)
+        if not manifests.spans_namespaces:
+            out[f"config/default/{_POLICIES}"] = _text([policies.CLUSTER_SCOPED], _about("policy_namespace"))
     return out | _samples(samples)
 
 
@@ -108,6 +112,8 @@ def _fields(folder: str, manifests: Manifests, patches: Iterable[str]) -> JSONOb
         fields: JSONObject = {**namespace, "namePrefix": settings.name_prefix}
         if paths := list(patches):
             fields |= {"patches": [{"path": path} for path in paths], "configurations": [_CONFIGURATION]}
+        if namespace and manifests.folders[policies.FOLDER]:
+            fields["transformers"] = [_POLICIES]
         return fields
     return {"configurations": [_CONFIGURATION]} if folder == policies.FOLDER else {}
 

@@ -32,6 +32,15 @@ REFERENCES: Final[JSONObject] = {
 }
 """The references that kustomize does not follow without a configuration."""
 
+CLUSTER_SCOPED: Final[JSONObject] = {
+    "apiVersion": "builtin",
+    "kind": "PatchTransformer",
+    "metadata": {"name": "policies-have-no-namespace"},
+    "patch": '[{"op": "remove", "path": "/metadata/namespace"}]',
+    "target": {"group": _GROUP, "kind": "(Validating|Mutating)AdmissionPolicy(Binding)?"},
+}
+"""Removes the namespace that kustomize adds to kinds that it does not know."""
+
 
 def documents(program: Program, names: Names) -> dict[str, list[JSONObject]]:
     """Return the policies and bindings by file; none if the program has no policies."""

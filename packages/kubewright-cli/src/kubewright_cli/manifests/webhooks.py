@@ -90,6 +90,7 @@ class WebhookDeployment:
 
     @classmethod
     def of(cls, program: Program, settings: Settings, names: Names) -> WebhookDeployment:
+        """Return the webhooks of a program that has some, deployed as in `settings`."""
         injected = settings.webhook_certificate == CERT_MANAGER
         ca_bundle = settings.webhook_ca_bundle.encode() or None
         return cls(program, names, settings.name_prefix, settings.namespace, selector(settings), injected, ca_bundle)

@@ -36,6 +36,8 @@ def command(check: bool, verbose: bool, output: str, released: str) -> None:
     rbac             the manager's role, from what its controllers declare; leader election; metrics; roles
                      for the people who administer, edit or view each kind
     manager          Namespace and Deployment
+    webhook          webhook configurations and their Service (certmanager: their certificate)
+    policy           admission policies and their bindings
     default          everything, with namespace and prefix: `kubectl apply --server-side -k config/default`
     prometheus       ServiceMonitor        network-policy   access to the metrics
     samples          an object of each kind, updated until you edit it

@@ -64,10 +64,11 @@ class VersionedAttributes:
             "options": _options_document(attributes),
         }
 
-    def replace_object(self, changed: JSONObject) -> bool:
+    def replace_object(self, changed: JSONObject, *, keep_unknown: bool = False) -> bool:
         """Make `changed`, a document of this version, the new state of the write. Returns whether that is a change.
 
-        Unknown fields are dropped and defaults are set. For a built-in kind every call counts as a change, as in a real
+        Unknown fields are dropped and defaults are set. With `keep_unknown`, those of a custom resource in its own
+        version stay until it is stored. For a built-in kind every call counts as a change, as in a real
         API server, where decoding the document makes another object of it. Raises InternalError for a value of the
         wrong type. This object is out of date after that.
         """
@@ -75,7 +76,8 @@ class VersionedAttributes:
         assert attributes.object is not None
         before, after = attributes.object, copied(changed)
         if self.kind == self.resource.gvk:
-            after = converted(_conformed(self.resource, after), self.resource, own)
+            prune = not (keep_unknown and own.custom and self.resource is own)
+            after = converted(_conformed(self.resource, after, prune=prune), self.resource, own)
         below = own.subresources.get(attributes.subresource) if attributes.subresource else None
         if isinstance(below, View):
             assert attributes.old_object is not None
@@ -94,7 +96,7 @@ class VersionedAttributes:
         return {"kind": self.kind.kind, "apiVersion": self.kind.api_version, **obj}
 
 
-def _conformed(resource: Resource, obj: JSONObject) -> JSONObject:
+def _conformed(resource: Resource, obj: JSONObject, *, prune: bool) -> JSONObject:
     api_version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
     if resource.custom and not kind:
         raise internal_error(f"Object 'Kind' is missing in '{encode_json(obj).decode()}'")
@@ -104,7 +106,8 @@ def _conformed(resource: Resource, obj: JSONObject) -> JSONObject:
     if obj.get("metadata") is None:
         obj["metadata"] = {}
     try:
-        resource.schema.prune(obj)
+        if prune:
+            resource.schema.prune(obj)
     except DecodeError as error:
         raise internal_error(str(error)) from error
     resource.schema.default(obj)

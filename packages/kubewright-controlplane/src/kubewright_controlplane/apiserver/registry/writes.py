@@ -117,6 +117,12 @@ def _restore_managed_fields(before: JSONObject | None, after: JSONObject, warnin
         metadata["managedFields"] = old.get("managedFields")
 
 
+def _prune_admitted(resource: Resource, before: JSONObject | None, after: JSONObject) -> None:
+    """Drop the unknown fields that webhooks have added to a custom resource. Other webhooks have seen them."""
+    if after is not before and resource.custom:
+        resource.schema.prune(after)
+
+
 class Create:
     """The write of a new object."""
 
@@ -167,6 +173,7 @@ class Create:
     def commit(self) -> WriteResult:
         """Store the object. Raises AlreadyExists."""
         registry, obj = self._registry, self._object
+        _prune_admitted(registry.resource, self._begun, obj)
         self._find_free_name(obj["metadata"])
         shown = registry.read_back(obj)
         entry = registry.uncommitted(obj) if self.attributes.dry_run else registry.commit(obj)
@@ -248,6 +255,7 @@ class Update:
     def commit(self) -> WriteResult:
         registry, target, new = self._registry, self._target, self._object
         resource, metadata = registry.resource, new["metadata"]
+        _prune_admitted(resource, self._begun, new)
         if new == target.old and equal(new, target.old) and registry.is_in_storage_version(target.entry):
             return WriteResult(resource, target.entry, new)
         shown = registry.read_back(new)

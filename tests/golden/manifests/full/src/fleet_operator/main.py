@@ -7,6 +7,7 @@ from fleet_operator.api.v1beta1 import ship as v1beta1
 from kubewright import Context, Manager, controller
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, Pod, Service
+from kubewright.policies import Binding, ValidatingPolicy, Validation
 from kubewright.webhooks import AdmissionContext, Conversion, Spoke, defaulter, validator
 
 
@@ -45,10 +46,18 @@ def from_v1(new: Ship) -> v1beta1.Ship:
     return v1beta1.Ship(spec=v1beta1.ShipSpec(home=new.spec.home))
 
 
+renamed = ValidatingPolicy(
+    "ship-homes",
+    Ship,
+    operations=["UPDATE"],
+    validations=[Validation("object.spec.home == oldObject.spec.home", message="a ship keeps its home")],
+    bindings=[Binding(actions=["Warn", "Audit"])],
+)
 conversion = Conversion(Ship, Spoke(v1beta1.Ship, convert_to=to_v1, convert_from=from_v1))
 manager = Manager(
     [reconcile_ship, reconcile_harbour],
     name="fleet-operator",
     graceful_timeout=timedelta(seconds=45),
     webhooks=[set_defaults, check_ship, check_pod, conversion],
+    policies=[renamed],
 )

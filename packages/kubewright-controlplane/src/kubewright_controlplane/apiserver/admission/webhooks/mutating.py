@@ -66,7 +66,7 @@ def _apply(webhook: Webhook, write: VersionedAttributes, patch: JSONArray) -> bo
         text = f'admission webhook "{webhook.name}" attempted to modify the object'
         raise internal_error(f"{text}, which is not supported for this operation")
     try:
-        return write.replace_object(json_patch(write.object, patch))
+        return write.replace_object(json_patch(write.object, patch), keep_unknown=True)
     except Invalid as error:
         raise internal_error(str(error.__cause__ or error)) from error
     except RequestTooLarge as error:
