@@ -18,6 +18,7 @@ from kubewright import Invalid, ObjectMeta
 from kubewright.apis.admissionregistration.v1 import (
     MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
     ValidatingWebhookConfiguration,
 )
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
@@ -27,6 +28,14 @@ from kubewright.client._patch import MergePatch
 from kubewright.testing import Cluster
 from kubewright.webhooks._certificates import Certificates
 from kubewright_cli.deployment.conversions import conversion_of, service_of, url_of
+
+REGISTERED = (
+    MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicy,
+)
+"""What a local run of the project registers."""
 
 
 class WithWebhooks(Deployed):
@@ -238,7 +247,7 @@ async def test_what_a_killed_local_run_left_is_found_and_replaced(deployed: With
     assert "its objects are converted by `kubewright run` at https://127.0.0.1:" in found[f"crd/{project.crd}"]
     await deployed.good("deploy", "--no-wait")
     assert await deployed.conversion() == (deployed.service, "")
-    for kind in (MutatingWebhookConfiguration, ValidatingWebhookConfiguration):
+    for kind in REGISTERED:
         for each in await client.list(kind):
             if each.metadata.name.startswith("gizmos.local-"):
                 await client.delete(each)
