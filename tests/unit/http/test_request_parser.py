@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubewright.http.message import Peer, Request
-from kubewright.http.request_parser import Limits, Refused, RequestParser
+from kubewright.http.request_parser import Bodies, Limits, Refused, RequestParser
 
 STREAM = (
     b"GET /one?a=%20b HTTP/1.1\r\nHost: x\r\nAccept: a\r\nAccept: b\r\n\r\n"
@@ -20,7 +20,8 @@ STREAM = (
 def parsed(pieces: list[bytes]) -> tuple[list[Request], str]:
     """Return the requests in `pieces`, and the reason if parsing ended early."""
     requests: list[Request] = []
-    parser = RequestParser(Limits(), Peer(), requests.append, lambda: None)
+    limits = Limits()
+    parser = RequestParser(limits, Bodies(limits.bodies), None, Peer(), requests.append, lambda: None)
     try:
         for piece in pieces:
             parser.feed(piece)
