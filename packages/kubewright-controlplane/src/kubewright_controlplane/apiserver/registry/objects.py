@@ -14,12 +14,11 @@ import msgspec
 
 from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, copied
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import WriteCall
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.schema.ownership.declared import undeclared
-from kubewright_controlplane.schema.structural.default import copied
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
-from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
+from kubewright.machinery.json import JSONArray, JSONObject, copied, is_array, is_object
 from kubewright_controlplane.schema.cel.rules import compile_rules
 from kubewright_controlplane.schema.cel.verify import keyword_errors, rule_errors
 from kubewright_controlplane.schema.formats import compile_pattern
 from kubewright_controlplane.schema.node import from_structural
 from kubewright_controlplane.schema.structural.constraints import compile_check
 from kubewright_controlplane.schema.structural.decode import compile_decoder
-from kubewright_controlplane.schema.structural.default import copied
 from kubewright_controlplane.schema.structural.meta import object_meta
 from kubewright_controlplane.schema.walk import UNKNOWN_PATH, Errors, bracketed
 
