@@ -141,9 +141,13 @@ async def test_a_time_zone_that_does_not_exist_is_invalid(api: API, ns: str, zon
         ({"items": [{"path": "x"}]}, "", "one of fieldRef and resourceFieldRef is required"),
         ({"items": [{"path": "x", "fieldRef": {"fieldPath": "spec.nodeName"}}]}, "fieldRef.fieldPath", "supported"),
         ({"items": [{"path": "x", "fieldRef": {"fieldPath": "no"}}]}, "fieldRef.fieldPath", "not supported: no"),
-        ({"items": [{"path": "x", "resourceFieldRef": {"resource": "limits.cpu"}}]}, "resourceFieldRef.containerName", ""),
+        (
+            {"items": [{"path": "x", "resourceFieldRef": {"resource": "limits.cpu"}}]},
+            "resourceFieldRef.containerName",
+            "Required value",
+        ),
     ],
-)  # fmt: skip
+)
 async def test_files_of_the_downward_api_stay_in_their_volume(
     api: API, ns: str, volume: Any, field: str, why: str
 ) -> None:
