@@ -9,7 +9,6 @@ The webhook gets an AdmissionReview in JSON, as an API server sends it, and its 
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -169,8 +168,7 @@ async def _answer(
     logger = get_logger("kubewright.webhook").bind(webhook=webhook.name)
     ctx = context_of(webhook, asked, client=client, logger=logger, resource=resource)
     try:
-        async with asyncio.timeout(webhook.registration.timeout_seconds):
-            return await answer(webhook, ctx)
+        return await answer(webhook, ctx, webhook.registration.timeout_seconds)
     except APIError as error:
         denied = denial(error.status)
         return AdmissionResponse(allowed=False, status=denied.status, warnings=ctx.warnings)
