@@ -17,6 +17,7 @@ from kubewright.machinery.fields import FieldError, invalid, not_supported, requ
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import FieldRequirement, FieldSelector, Selector
 from kubewright.machinery.time import parse_duration
+from kubewright_controlplane.apiserver.registry.listing import MAX_DIGITS
 from kubewright_controlplane.apiserver.registry.options import (
     DeleteOptions,
     FieldValidation,
@@ -63,7 +64,9 @@ class Query:
             return None
         if not text.removeprefix("-").removeprefix("+").isdecimal():
             raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-        return int(text)
+        if len(text) > MAX_DIGITS or not -(2**63) <= (number := int(text)) < 2**63:
+            raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+        return number
 
     @property
     def dry_run(self) -> Sequence[str]:

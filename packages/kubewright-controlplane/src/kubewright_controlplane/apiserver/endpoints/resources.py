@@ -7,14 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from urllib.parse import parse_qs
 
 from kubewright._runtime.clock import Clock
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, StatusDetails
+from kubewright.machinery.errors import (
+    APIError,
+    BadRequest,
+    DecodeError,
+    MethodNotAllowed,
+    NotAcceptable,
+    NotFound,
+    StatusDetails,
+)
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.endpoints import answers, body, requestinfo
 from kubewright_controlplane.apiserver.endpoints.answers import (
     JSON,
@@ -48,6 +57,7 @@ from kubewright_controlplane.apiserver.registry.watching import Watch
 from kubewright_controlplane.apiserver.registry.writes import Write, WriteResult
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.user import UserInfo
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _WRITE_ATTEMPTS = 5
 """As often kube-apiserver tries a patch; an update without resourceVersion it tries without end."""
@@ -329,6 +339,10 @@ class _ResourceRequest:
         if obj.get("kind") not in (None, "", "DeleteOptions"):
             text = f'no kind "{obj["kind"]}" is registered for version "{obj.get("apiVersion", "")}" in scheme'
             raise BadRequest(f'{text} "pkg/runtime/scheme.go:111"')
+        try:
+            _delete_schema().prune(obj)
+        except DecodeError as error:
+            raise BadRequest(str(error)) from error
         return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
 
     def _write_call(self, kind: str) -> WriteCall:
@@ -379,6 +393,11 @@ class _ResourceRequest:
 
 _NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 _ALL_NAMESPACES_VERBS = frozenset({"list", "watch"})
+
+
+@cache
+def _delete_schema() -> Schema:
+    return Schema.from_openapi("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", catalog.components())
 
 
 def _read_view(view: View, resource: Resource, entry: Entry) -> bytes:

@@ -21,6 +21,8 @@ from kubewright_controlplane.apiserver.registry.options import ListOptions, Sele
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.storage.store import Store
 
+MAX_DIGITS = 4000
+"""Python reads no longer numbers."""
 _ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 
 Matcher = Callable[[Entry], bool]
@@ -56,9 +58,15 @@ def parse_revision(text: str) -> int:
     if not text:
         return 0
     if not (text.isdecimal() and text.isascii()):
-        error = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
-        raise InternalError(str(error), reason="")
-    return int(text)
+        raise _unreadable(text, "invalid syntax")
+    if len(text) > MAX_DIGITS or (revision := int(text)) >= 2**64:
+        raise _unreadable(text, "value out of range")
+    return revision
+
+
+def _unreadable(text: str, why: str) -> InternalError:
+    error = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": {why}')
+    return InternalError(str(error), reason="")
 
 
 def reject_future(store: Store, revision: int) -> None:

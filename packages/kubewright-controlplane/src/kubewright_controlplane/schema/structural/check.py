@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
+from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright_controlplane.schema.cel.rules import compile_rules
@@ -92,8 +93,11 @@ def _default_errors(schema: JSONObject, path: str) -> list[FieldError]:
     if value is not None:
         place = f"{path}.default"
         pruned = copied(value)
-        if is_object(pruned) or is_array(pruned):
-            compile_decoder(from_structural(schema, object_meta()))(pruned)
+        try:
+            if is_object(pruned) or is_array(pruned):
+                compile_decoder(from_structural(schema, object_meta()))(pruned)
+        except DecodeError as undecodable:  # in the metadata of an embedded resource
+            return [invalid(place, value, str(undecodable))]
         if pruned != value:
             errors.append(invalid(place, value, "must not have unknown fields"))
         found: Errors = []
