@@ -171,7 +171,7 @@ def test_a_symbolic_link_in_the_folder_is_refused(tmp_path: Path, name: str) -> 
     assert other.read_text() == "precious"
 
 
-async def test_a_write_that_fails_on_disk_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_that_fails_on_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = SQLiteLog(tmp_path)
     store = Store(log=log)
 

@@ -11,7 +11,7 @@ The parts of `APIServer`:
     authentication  Authentication     the user of a request
     authorization   RBAC               decides what users may do; observes roles and bindings
     kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
-    admission       Chain              plugins that change or reject writes; webhooks
+    admission       Chain              plugins, policies and webhooks that change or reject writes
     apiextensions   Definitions        serves CustomResourceDefinitions; observes their commits
 
 Follows k8s.io/apiserver pkg/server/config.go (DefaultBuildHandlerChain).

@@ -78,14 +78,14 @@ class ServerConnection(asyncio.Protocol):
         trim_buffer(transport)
         self._peer = peer_of(transport)
         self._parser = RequestParser(self._limits, self._bodies, self._admit, self._peer, self._enqueue, self._invite)
-        loop = asyncio.get_running_loop()
-        self._deadline = Deadline(loop, self._expire)
+        self._loop = asyncio.get_running_loop()
+        self._deadline = Deadline(self._loop, self._expire)
         most = self._limits.connections
         if most is not None and len(self._siblings) >= most:
             _log.warning("Connection refused", peer=self._peer.address, connections=most)
             self._transport.abort()
         self._siblings.add(self)
-        self.ended = loop.create_task(self._serve())
+        self.ended = self._loop.create_task(self._serve())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
@@ -223,7 +223,7 @@ class ServerConnection(asyncio.Protocol):
         self._resume_reading()
         limits = self._limits
         self._deadline.set(limits.read_timeout if self._parser.partial else limits.idle_timeout)
-        self._arrival = asyncio.get_running_loop().create_future()
+        self._arrival = self._loop.create_future()
         try:
             await self._arrival
         finally:
@@ -234,7 +234,7 @@ class ServerConnection(asyncio.Protocol):
         self._deadline.set(_LINGER)
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        await asyncio.get_running_loop().create_future()
+        await self._loop.create_future()
         raise AssertionError("the end of the connection cancels this wait")
 
     async def _answer(self, request: Request) -> None:
@@ -352,7 +352,7 @@ class ServerConnection(asyncio.Protocol):
     async def _drained(self) -> None:
         """Wait until the client has read. The deadline disconnects a client that does not."""
         self._deadline.set(self._limits.write_timeout)
-        self._drain = asyncio.get_running_loop().create_future()
+        self._drain = self._loop.create_future()
         try:
             await self._drain
         finally:

@@ -1,25 +1,32 @@
-"""Objects that one run of a manager registers with an API server, and removes: configurations and policies."""
+"""What the registrations of webhooks, conversions and policies for one run of a manager have in common.
+
+A run finds out whether its objects are in use by a probe: an object that only this run sends, as a dry run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kubewright._runtime.log import StructuredLogger
 from kubewright.client._client import Client
 from kubewright.client._config import Config
-from kubewright.machinery.errors import Conflict, KubewrightError, NotFound
+from kubewright.machinery.errors import APIError, Conflict, KubewrightError, NotFound
 from kubewright.models import Object
+
+T = TypeVar("T", bound=Object)
 
 RUN: Final = "kubewright.dev/local-run"
 """The annotation with the identity of the run that registered an object."""
 PROBE_LABEL: Final = "kubewright.dev/probe"
-"""The label of the ConfigMap by which a run finds out whether its objects are in use."""
+"""The label of a probe, by which the objects of its run recognize it."""
+PROBE_PREFIX: Final = "kubewright-probe-"
+"""The start of the name of a probe."""
 REGISTERED_WITHIN: Final = 10.0
 """Seconds for an API server to notice what is registered."""
-PROBED_EACH: Final = 0.05
+_PROBED_EACH: Final = 0.05
 _REMOVED_WITHIN: Final = 5.0
 
 
@@ -44,7 +51,23 @@ async def delete_own(client: Client, kind: type[Object], name: str, run: str) ->
             await client.delete(found, resource_version=found.metadata.resource_version)
 
 
-async def removing(steps: Sequence[Coroutine[Any, Any, None]], log: StructuredLogger, message: str) -> None:
+async def answers_to(probe: T, client: Client) -> AsyncGenerator[T | APIError]:
+    """Create an object as a dry run, again and again for a few seconds, and yield each answer."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + REGISTERED_WITHIN
+    while loop.time() < until:
+        try:
+            async with asyncio.timeout_at(until):
+                answer: T | APIError = await client.create(probe, dry_run=True)
+        except APIError as error:
+            answer = error
+        except TimeoutError:
+            return
+        yield answer
+        await asyncio.sleep(_PROBED_EACH)
+
+
+async def deregister(steps: Sequence[Coroutine[Any, Any, None]], log: StructuredLogger, message: str) -> None:
     """Take the steps, within a few seconds. If one fails, logs `message`: the next run replaces what remains."""
     try:
         async with asyncio.timeout(_REMOVED_WITHIN):

@@ -22,7 +22,7 @@ _ADMINISTRATORS: Final = "system:masters"
 
 
 class CertificateApproval(Plugin):
-    """Whoever approves a request must have the verb `approve` for its signer."""
+    """A user who approves a request must have the verb `approve` for its signer."""
 
     name = "CertificateApproval"
     only_for = (_REQUESTS,)
@@ -36,7 +36,7 @@ class CertificateApproval(Plugin):
 
 
 class CertificateSigning(Plugin):
-    """Whoever sets a certificate or a condition must have the verb `sign` for the signer."""
+    """A user who sets a certificate or a condition must have the verb `sign` for the signer."""
 
     name = "CertificateSigning"
     only_for = (_REQUESTS,)

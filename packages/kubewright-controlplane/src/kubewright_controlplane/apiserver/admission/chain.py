@@ -1,7 +1,7 @@
 """The chain of admission plugins that each write passes through.
 
 The plugins are those of kube-apiserver that are on by default and matter to operators, in its order. Reviewers are
-those that are configured by objects, and that a request may have to wait for: webhooks.
+configured by objects, and a request may have to wait for them: policies and webhooks.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Chain:
         self._reviewers.extend(reviewers)
 
     def review(self, attributes: Attributes) -> Review | None:
-        """Return the webhooks and policies that the write may concern; None if there are none."""
+        """Return the review by the webhooks and policies that may concern the write; None if there are none."""
         stages = [stage for each in self._reviewers if (stage := each.begin(attributes)) is not None]
         return StagedReview(self, attributes, stages) if stages else None
 

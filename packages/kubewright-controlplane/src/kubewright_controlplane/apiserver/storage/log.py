@@ -165,7 +165,7 @@ def _open(folder: Path) -> sqlite3.Connection:
     owner = folder / "server.pid"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(_open_private(folder / "log.db"))  # SQLite gives the files beside it the same permissions
+        os.close(_open_private(folder / "log.db"))  # SQLite gives its other files the same permissions
         database = sqlite3.connect(folder / "log.db", check_same_thread=False, timeout=0)
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = WAL")

@@ -38,7 +38,7 @@ def compile_defaulter(root: Node) -> Defaulter:
 
 
 class _Budget:
-    """The bytes that defaults may still add to the document at hand."""
+    """The bytes that defaults may still add to the current document."""
 
     left = 0
 
