@@ -10,7 +10,7 @@ from typing import Final
 
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
-from kubewright_cli.manifests import policies
+from kubewright_cli.manifests import policies, replacements
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Files, Manifests, crd_folder
 from kubewright_cli.manifests.workload import image_parts
@@ -18,8 +18,8 @@ from kubewright_cli.manifests.workload import image_parts
 FOLDERS: Final = tuple(
     f"config/{name}"
     for name in (
-        "crd", "rbac", "manager", "webhook", "certmanager", "policy", "default", "prometheus", "network-policy",
-        "samples",
+        "crd", "rbac", "manager", "webhook", "certmanager", "policy", "replacements", "default", "prometheus",
+        "network-policy", "samples",
     )
 )  # fmt: skip
 """The generated folders. Other folders in `config/` belong to the project's authors."""
@@ -35,14 +35,14 @@ _ABOUT: Final = {
     "allow-webhook-traffic": "Lets API servers reach the webhooks. Deployed with `network-policy = true`.",
     "webhook_certificate_role": "For the certificate of the webhooks, which the manager makes itself.",
     "default/kustomizeconfig": "Lets kustomize complete the name of the Service in the CRDs.",
-    "policy_namespace": "Removes the namespace that kustomize adds to policies, which are in none.",
+    "replacements/names": "Completes names and namespaces that kustomize does not know.",
+    "replacements/policy_namespace": "Removes the namespace that kustomize adds to policies, which are in none.",
     "policy/kustomizeconfig": "Lets kustomize complete the names of the policies in their bindings.",
 }
 """Comments, by the end of a file's name."""
 
 
 _CONFIGURATION: Final = "kustomizeconfig.yaml"
-_POLICIES: Final = "policy_namespace.yaml"
 _SERVICE_REFERENCE: Final[JSONObject] = {
     "nameReference": [
         {
@@ -73,8 +73,7 @@ def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
         out |= _configuration("default", _SERVICE_REFERENCE)
     if manifests.folders[policies.FOLDER]:
         out |= _configuration(policies.FOLDER, policies.REFERENCES)
-        if not manifests.spans_namespaces:
-            out[f"config/default/{_POLICIES}"] = _text([policies.CLUSTER_SCOPED], _about("policy_namespace"))
+    out |= _folder(replacements.FOLDER, replacements.documents(manifests), [])
     return out | _samples(samples)
 
 
@@ -91,7 +90,7 @@ def files_of_kinds(crds: Iterable[JSONObject], samples: Iterable[str]) -> dict[s
 
 def _folder(folder: str, documents: Files, above: list[str], **fields: object) -> dict[str, str]:
     """Return the files of a folder, and its kustomization, which lists `above` first."""
-    out = {f"config/{folder}/{name}.yaml": _text(each, _about(name)) for name, each in documents.items()}
+    out = {f"config/{folder}/{name}.yaml": _text(each, _about(f"{folder}/{name}")) for name, each in documents.items()}
     if resources := [*above, *(f"{name}.yaml" for name in documents)]:
         out[f"config/{folder}/kustomization.yaml"] = _kustomization(resources, **fields)
     return out
@@ -112,8 +111,8 @@ def _fields(folder: str, manifests: Manifests, patches: Iterable[str]) -> JSONOb
         fields: JSONObject = {**namespace, "namePrefix": settings.name_prefix}
         if paths := list(patches):
             fields |= {"patches": [{"path": path} for path in paths], "configurations": [_CONFIGURATION]}
-        if namespace and manifests.folders[policies.FOLDER]:
-            fields["transformers"] = [_POLICIES]
+        if replacements.documents(manifests):
+            fields["transformers"] = [f"../{replacements.FOLDER}"]
         return fields
     return {"configurations": [_CONFIGURATION]} if folder == policies.FOLDER else {}
 
