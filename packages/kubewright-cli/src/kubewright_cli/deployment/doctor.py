@@ -45,7 +45,7 @@ from kubewright_cli.deployment.pods import (
     problem_of,
     restarts,
 )
-from kubewright_cli.deployment.policies import policy_problems
+from kubewright_cli.deployment.policies import left_over_policies, policy_problems
 from kubewright_cli.deployment.status import Cause, kind_status, of_other_kinds
 from kubewright_cli.deployment.webhooks import outdated_configurations, webhook_problems
 from kubewright_cli.manifests import Manifests
@@ -192,6 +192,8 @@ async def _webhooks(client: Client, manifests: Manifests) -> AsyncGenerator[Find
 
 
 async def _policies(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
+    async for each in left_over_policies(client, manifests):
+        yield Finding(each.subject, each.problem, each.remedy)
     if manifests.program.manager.policies and await is_deployed(client, manifests):
         async for each in policy_problems(client, manifests):
             yield Finding(each.subject, each.problem, each.remedy)

@@ -1,4 +1,4 @@
-"""Whether the API server enforces the admission policies of an operator."""
+"""Whether the API server enforces the admission policies of an operator, and those of local runs that have ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from kubewright.apis.admissionregistration.v1 import ValidatingAdmissionPolicy
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._mapper import RESTMapper
-from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.errors import ConfigError, Forbidden, NotFound
+from kubewright.policies._local_registration import KINDS
+from kubewright.webhooks._local_objects import ended_process, local_prefix
 from kubewright_cli.manifests import Manifests, policies
 
 _DEPLOY: Final = "run `kubewright deploy`"
@@ -49,6 +51,28 @@ async def policy_problems(client: Client, manifests: Manifests) -> AsyncGenerato
         elif kind == "ValidatingAdmissionPolicy":
             async for each in _warnings(client, subject, name):
                 yield each
+
+
+async def left_over_policies(client: Client, manifests: Manifests) -> AsyncGenerator[PolicyProblem]:
+    """Yield what local runs that were killed on this host have left. The API server still enforces it.
+
+    Nothing is known of runs on other hosts. Policies that this client may not list are left out.
+    """
+    prefix = local_prefix(manifests.program.manager.name)
+    found: dict[int, list[str]] = {}
+    for kind in KINDS:
+        try:
+            listed = await client.list(PartialObjectMetadata.of(kind))
+        except (NotFound, Forbidden):  # not served, or not permitted
+            continue
+        for each in listed:
+            process = ended_process(each.metadata.annotations)
+            if process is not None and each.metadata.name.startswith(prefix):
+                found.setdefault(process, []).append(f"{kind.__api__.kind.lower()}/{each.metadata.name}")
+    for process, names in found.items():
+        problem = f"were left by `kubewright run` (process {process}), which has ended, and are still enforced"
+        remedy = f"delete them: `kubectl delete {' '.join(names)}`; the next `kubewright run` replaces them, too"
+        yield PolicyProblem(f"policies {prefix}*", problem, remedy)
 
 
 async def _warnings(client: Client, subject: str, name: str) -> AsyncGenerator[PolicyProblem]:

@@ -29,6 +29,7 @@ from kubewright.machinery.errors import APIError, ConfigError, Forbidden, Intern
 from kubewright.machinery.json import JSONObject
 from kubewright.models import CustomResource
 from kubewright.webhooks import AdmissionWebhook, webhook_objects
+from kubewright.webhooks._local_objects import local_prefix
 from kubewright_cli.deployment import conversions
 from kubewright_cli.deployment.apply import ADMISSION, labels_of
 from kubewright_cli.deployment.certificates import ServingCertificate
@@ -221,7 +222,7 @@ class _Check:
         name, remedy = found.metadata.name, f"delete it: `kubectl delete {subject.replace('/', ' ')}`"
         manager = self._manifests.program.manager.name
         urls = [each.client_config.url for each in _webhooks_of(found) if each.client_config.url]
-        if name.startswith(f"{manager}.local-") and urls:
+        if name.startswith(local_prefix(manager)) and urls:
             if not await conversions.answers(urls[0]):
                 text = f"was left by `kubewright run`, which no longer answers at {_server(urls[0])}"
                 also = f"{remedy}; the next `kubewright run` replaces it, too"

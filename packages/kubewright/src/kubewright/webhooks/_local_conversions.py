@@ -24,7 +24,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright.models._meta import LabelSelector, ObjectMeta
 from kubewright.webhooks._conversion import Conversion, ConversionError
-from kubewright.webhooks._local_objects import PROBE_LABEL, PROBED_EACH, REGISTERED_WITHIN, RUN, delete_own
+from kubewright.webhooks._local_objects import PROBE_LABEL, PROBED_EACH, REGISTERED_WITHIN, delete_own, of_run
 
 _CONVERTED: Final = "the conversion of this run is called"
 
@@ -105,5 +105,5 @@ def _configuration(name: str, reviewed: APIResource, url: str, run: str) -> Muta
         side_effects="None",
         timeout_seconds=1,
     )
-    metadata = ObjectMeta(name=name, annotations={RUN: run})
+    metadata = ObjectMeta(name=name, annotations=of_run(run))
     return MutatingWebhookConfiguration(metadata=metadata, webhooks=[webhook])

@@ -49,8 +49,9 @@ from kubewright.webhooks._local_objects import (
     PROBE_LABEL,
     PROBED_EACH,
     REGISTERED_WITHIN,
-    RUN,
     delete_own,
+    local_prefix,
+    of_run,
     registrar,
     removing,
 )
@@ -93,7 +94,7 @@ class LocalRegistration:
         """What the server serves."""
         self._local = local
         self._declared = webhooks
-        self._prefix = f"{name}.local-"
+        self._prefix = local_prefix(name)
         self._ca_bundle = made.bundle
         self._url = ""
         self._registrar: Client | None = None
@@ -155,7 +156,7 @@ class LocalRegistration:
             name = f"{self._prefix}{VALIDATING_CONFIGURATION}"
             found = [ValidatingWebhookConfiguration(metadata=ObjectMeta(name=name))]
         for each in found:
-            each.metadata.annotations[RUN] = self._run
+            each.metadata.annotations |= of_run(self._run)
             for webhook in each.webhooks:
                 webhook.failure_policy = "Ignore"
             self._add_probe(each)
