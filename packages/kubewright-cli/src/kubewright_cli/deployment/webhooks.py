@@ -342,7 +342,7 @@ def _reviewed(manifests: Manifests) -> list[type[CustomResource]]:
     """Return the kinds of the program whose creation its webhooks review, in one version each."""
     hooks = [each.registration for each in manifests.program.webhooks if isinstance(each, AdmissionWebhook)]
     found: dict[tuple[str, str], type[CustomResource]] = {}
-    for cls in manifests.program.classes:
+    for cls in (each for each in manifests.program.classes if each.__served_as__.served):
         api = cls.__api__
         for each in hooks:
             named = {api.group, "*"} & set(each.groups) and {api.plural, "*"} & set(each.resources)
