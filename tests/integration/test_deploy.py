@@ -194,6 +194,13 @@ async def test_an_existing_namespace_remains(deployed: Deployed, namespace: str)
     await gone(deployed.client.get, Deployment, deployed.project.deployment, namespace=namespace)
 
 
+async def test_a_warning_of_the_api_server_is_printed_once(deployed: Deployed, namespace: str) -> None:
+    deployed.project.write(version='v1", deprecated="Gadgets are old')
+    await deployed.good("install")
+    await deployed.project.create(deployed.client, namespace)
+    assert (await deployed.good("uninstall", "--yes")).count("Gadgets are old") == 1
+
+
 async def test_kinds_and_their_objects_can_be_kept(deployed: Deployed, namespace: str) -> None:
     await deployed.good("deploy", "--no-wait")
     await deployed.project.create(deployed.client, namespace)
