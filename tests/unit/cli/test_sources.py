@@ -77,6 +77,6 @@ async def test_every_change_is_reported_once(project: Path) -> None:
 )
 def test_a_file_that_does_not_compile_is_named_with_its_line(project: Path, source: bytes, fault: str) -> None:
     (project / "src/web/main.py").write_bytes(source)
-    found = Sources(project).fault([Path("pyproject.toml"), Path("src/web/gone.py"), Path("src/web/main.py")])
+    found = Sources(project).error([Path("pyproject.toml"), Path("src/web/gone.py"), Path("src/web/main.py")])
     assert found.startswith(fault)
     assert bool(found) == bool(fault)

@@ -126,8 +126,8 @@ def test_a_failure_policy_ignores_or_fails_by_exit_code() -> None:
     asked = job(podFailurePolicy={"rules": rules})
     assert policy.verdict(asked, ended("a", 7, 1)) == policy.Verdict(False, "")
     assert policy.verdict(asked, ended("a", 1, 1)) == policy.Verdict(True, "")
-    fault = policy.verdict(asked, ended("a", 42, 1)).fault
-    assert fault == "Container c for pod d/a failed with exit code 42 matching FailJob rule at index 1"
+    error = policy.verdict(asked, ended("a", 42, 1)).error
+    assert error == "Container c for pod d/a failed with exit code 42 matching FailJob rule at index 1"
 
 
 def test_a_success_policy_ends_a_job_early() -> None:

@@ -9,7 +9,7 @@ import pytest
 from kubewright import ConfigError, Invalid
 from kubewright.machinery import yaml
 from kubewright.machinery.gvk import GroupVersionResource
-from kubewright_controlplane.policies import Write, binding_faults, evaluate, policy_faults
+from kubewright_controlplane.policies import Write, binding_errors, evaluate, policy_errors
 
 POLICY = """
 apiVersion: admissionregistration.k8s.io/v1
@@ -58,20 +58,20 @@ def load(text: str, **replaced: str) -> dict[str, Any]:
 
 
 def test_a_policy_in_a_file_is_checked_with_its_crds() -> None:
-    assert policy_faults(load(POLICY), definitions=[load(CRD)]) == []
+    assert policy_errors(load(POLICY), definitions=[load(CRD)]) == []
     misspelled = load(POLICY, teeth="tooth")
-    [fault] = policy_faults(misspelled, definitions=[load(CRD)])
-    assert (fault.field, fault.expression) == ("spec.validations[0].expression", "object.spec.tooth <= 100")
-    assert fault.message.startswith("line 1, column 12: undefined field 'tooth'")
-    assert policy_faults(misspelled) == []  # without the CRD, nothing is known of the kind
+    [error] = policy_errors(misspelled, definitions=[load(CRD)])
+    assert (error.field, error.expression) == ("spec.validations[0].expression", "object.spec.tooth <= 100")
+    assert error.message.startswith("line 1, column 12: undefined field 'tooth'")
+    assert policy_errors(misspelled) == []  # without the CRD, nothing is known of the kind
 
 
 def test_what_a_server_rejects_has_its_words() -> None:
-    [fault] = policy_faults(load(POLICY, CREATE="WRITE"))
-    assert fault.field == "spec.matchConstraints.resourceRules[0].operations[0]"
-    assert fault.message.startswith('Unsupported value: "WRITE"')
-    [fault] = binding_faults(load(BINDING, Deny="Deny, Warn"))
-    assert "must not contain both Deny and Warn" in fault.message
+    [error] = policy_errors(load(POLICY, CREATE="WRITE"))
+    assert error.field == "spec.matchConstraints.resourceRules[0].operations[0]"
+    assert error.message.startswith('Unsupported value: "WRITE"')
+    [error] = binding_errors(load(BINDING, Deny="Deny, Warn"))
+    assert "must not contain both Deny and Warn" in error.message
 
 
 def test_an_object_is_evaluated_with_the_defaults_of_its_crd() -> None:

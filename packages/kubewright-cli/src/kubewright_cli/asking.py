@@ -10,20 +10,20 @@ import click
 
 F = TypeVar("F", bound=Callable[..., object])
 Check = Callable[[str], list[str]]
-"""Returns the faults of a value. Messages show them after the value."""
+"""Returns the errors of a value. Messages show them after the value."""
 
 
 class Name(click.ParamType[str]):
-    """A checked name. A fault is reported with the option, and the exit status is 2."""
+    """A checked name. An error is reported with the option, and the exit status is 2."""
 
     name = "name"
 
-    def __init__(self, faults: Check) -> None:
-        self._faults = faults
+    def __init__(self, errors: Check) -> None:
+        self._errors = errors
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        for fault in self._faults(value):
-            self.fail(f'"{value}" {fault}', param, ctx)
+        for error in self._errors(value):
+            self.fail(f'"{value}" {error}', param, ctx)
         return str(value)
 
 
@@ -36,13 +36,13 @@ class _Switch(click.ParamType[bool]):
         return str(value).lower() == "true"
 
 
-def required(option: str, given: str | None, question: str, faults: Check, *, default: str | None = None) -> str:
+def required(option: str, given: str | None, question: str, errors: Check, *, default: str | None = None) -> str:
     """Return `given`, or the answer to a prompt. Raises click.UsageError if there is no terminal."""
     if given is not None:
         return given
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError(f"{option} is missing. {question}?")
-    return str(click.prompt(question, type=Name(faults), default=default))
+    return str(click.prompt(question, type=Name(errors), default=default))
 
 
 SWITCH: Final[dict[str, Any]] = {"is_flag": False, "flag_value": "true", "type": _Switch(), "metavar": "[true|false]"}

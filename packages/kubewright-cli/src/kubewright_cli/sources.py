@@ -33,7 +33,7 @@ class Sources:
         changed = {path for path in before.keys() | self._seen.keys() if before.get(path) != self._seen.get(path)}
         return sorted(path.relative_to(self._root) for path in changed)
 
-    def fault(self, changed: list[Path]) -> str:
+    def error(self, changed: list[Path]) -> str:
         """Return the first of these files that does not compile, and why; empty if all do."""
         for path in changed:
             source = self._root / path

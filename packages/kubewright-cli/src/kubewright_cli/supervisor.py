@@ -86,9 +86,9 @@ class Supervisor:
     async def _good_change(self) -> list[Path]:
         while self._sources:
             changed = await self._sources.change()
-            fault = self._sources.fault(changed)
-            if not fault:
+            error = self._sources.error(changed)
+            if not error:
                 return changed
             works = self._process is not None and self._process.returncode is None
-            console.note(f"{fault}; the operator keeps running" if works else fault)
+            console.note(f"{error}; the operator keeps running" if works else error)
         return await asyncio.Future[list[Path]]()  # never done

@@ -11,7 +11,7 @@
     webhooks      fills in defaults, validates, converts between versions
     controllers   turns events into reconciles: work queue, sources, predicates
     manager       runs controllers: leader election, health, metrics, Events
-    testing       a pytest plugin, faults, and what else tests of operators need
+    testing       a pytest plugin, errors, and what else tests of operators need
     machinery     what all packages share: errors, kinds, selectors, patches, quantities, time
 
 The embedded control plane is the distribution `kubewright-controlplane`, the command line is `kubewright-cli`;

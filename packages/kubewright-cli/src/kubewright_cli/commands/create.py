@@ -11,13 +11,13 @@ import click
 from kubewright.machinery.errors import ConfigError
 from kubewright.models import Object
 from kubewright.models._custom import plural_of
-from kubewright.webhooks._names import path_fault
+from kubewright.webhooks._names import path_error
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH, Name, not_here, required
 from kubewright_cli.project import Project, load_class
 from kubewright_cli.scaffold import plan, webhooks
 from kubewright_cli.scaffold.changes import Changes, WouldOverwrite
-from kubewright_cli.scaffold.names import group_faults, kind_faults, module_name, plural_faults, version_faults
+from kubewright_cli.scaffold.names import group_errors, kind_errors, module_name, plural_errors, version_errors
 from kubewright_cli.scaffold.record import Record, Resource, Webhooks, built_in, project_root
 from kubewright_cli.scaffold.versions import newness
 
@@ -26,8 +26,8 @@ _GROUPS_OF_KUBERNETES: Final = ("apps", "core")
 _THIRD_PARTY: Final = "for a kind of another project, name the module of its class: --external-api-path"
 
 
-def _path_faults(path: str) -> list[str]:
-    return [fault] if (fault := path_fault(path)) else []
+def _path_errors(path: str) -> list[str]:
+    return [error] if (error := path_error(path)) else []
 
 
 @click.group("create")
@@ -47,9 +47,9 @@ def command() -> None:
     "--group",
     help="API group, without the domain.  [default: that of the project's kinds, or the domain itself]",
 )
-@click.option("--version", type=Name(version_faults), help="Version of the kind: v1, v1beta1, ...")
-@click.option("--kind", type=Name(kind_faults), help="The kind, in CamelCase.")
-@click.option("--plural", type=Name(plural_faults), default=None, help="The plural of the kind, if it is irregular.")
+@click.option("--version", type=Name(version_errors), help="Version of the kind: v1, v1beta1, ...")
+@click.option("--kind", type=Name(kind_errors), help="The kind, in CamelCase.")
+@click.option("--plural", type=Name(plural_errors), default=None, help="The plural of the kind, if it is irregular.")
 @click.option("--namespaced", help="Objects belong to namespaces.  [default: true, or as in other versions]", **SWITCH)
 @click.option("--resource", default=True, help="Write the types.  [default: true]", **SWITCH)
 @click.option(
@@ -81,8 +81,8 @@ def api(
     """
     root = project_root()
     record = Record.load(root)
-    version = required("--version", version, "What version (v1, v1alpha1, ...)", version_faults)
-    kind = required("--kind", kind, "What kind (in CamelCase, like WebServer)", kind_faults)
+    version = required("--version", version, "What version (v1, v1alpha1, ...)", version_errors)
+    kind = required("--kind", kind, "What kind (in CamelCase, like WebServer)", kind_errors)
     if not resource:
         if controller is False:
             raise click.UsageError("--resource=false and --controller=false leave nothing to create")
@@ -118,8 +118,8 @@ def api(
     default="",
     help="API group. For kinds of this project, without the domain.  [default: that of the kind]",
 )
-@click.option("--version", type=Name(version_faults), help="Version of the kind.")
-@click.option("--kind", type=Name(kind_faults), help="The kind.")
+@click.option("--version", type=Name(version_errors), help="Version of the kind.")
+@click.option("--kind", type=Name(kind_errors), help="The kind.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def controller_command(group: str, version: str | None, kind: str | None, force: bool) -> None:
     """Add a controller for an existing kind of this project or of Kubernetes.
@@ -132,8 +132,8 @@ def controller_command(group: str, version: str | None, kind: str | None, force:
     """
     root = project_root()
     record = Record.load(root)
-    version = required("--version", version, "What version", version_faults)
-    kind = required("--kind", kind, "What kind", kind_faults)
+    version = required("--version", version, "What version", version_errors)
+    kind = required("--kind", kind, "What kind", kind_errors)
     _create_controller(root, record, group, version, kind, force=force)
 
 
@@ -145,10 +145,10 @@ def controller_command(group: str, version: str | None, kind: str | None, force:
 )
 @click.option(
     "--version",
-    type=Name(version_faults),
+    type=Name(version_errors),
     help="Version of the kind: that of the reviewed objects, and the hub of a conversion.  [default: the stored one]",
 )
-@click.option("--kind", type=Name(kind_faults), help="The kind.")
+@click.option("--kind", type=Name(kind_errors), help="The kind.")
 @click.option("--defaulting", is_flag=True, help="Write a defaulter, which changes objects before they are stored.")
 @click.option("--programmatic-validation", is_flag=True, help="Write a validator, which refuses objects.")
 @click.option("--conversion", is_flag=True, help="Write a conversion between the versions of the kind.")
@@ -159,8 +159,8 @@ def controller_command(group: str, version: str | None, kind: str | None, force:
     multiple=True,
     help="With --conversion: a version to convert to and from. May be repeated.  [default: all other versions]",
 )
-@click.option("--defaulting-path", metavar="PATH", type=Name(_path_faults), help="URL path of the defaulter.")
-@click.option("--validation-path", metavar="PATH", type=Name(_path_faults), help="URL path of the validator.")
+@click.option("--defaulting-path", metavar="PATH", type=Name(_path_errors), help="URL path of the defaulter.")
+@click.option("--validation-path", metavar="PATH", type=Name(_path_errors), help="URL path of the validator.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @not_here("--make", "`make manifests` generates files; omit the option")
 @not_here("--plural", "the plural is that of the kind; omit the option")
@@ -199,7 +199,7 @@ def webhook_command(
     """
     root = project_root()
     record = Record.load(root)
-    kind = required("--kind", kind, "What kind", kind_faults)
+    kind = required("--kind", kind, "What kind", kind_errors)
     if not (defaulting or programmatic_validation or conversion):
         raise click.UsageError("nothing to write; pass --defaulting, --programmatic-validation or --conversion")
     for option, given, needed in (
@@ -422,8 +422,8 @@ def _plural(given: str | None, kind: str, others: list[Resource]) -> str:
 
 
 def _check_group(record: Record, group: str) -> None:
-    for fault in group_faults(group, record.domain):
-        raise click.BadParameter(f'"{group}" {fault}', param_hint="'--group'")
+    for error in group_errors(group, record.domain):
+        raise click.BadParameter(f'"{group}" {error}', param_hint="'--group'")
 
 
 def _write_with_controller(addition: plan.Addition, *, force: bool) -> None:

@@ -12,26 +12,26 @@ from kubewright.machinery.errors import ConfigError
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH, Name, not_here, required
 from kubewright_cli.scaffold import plan
-from kubewright_cli.scaffold.names import domain_faults, package_name, project_faults
+from kubewright_cli.scaffold.names import domain_errors, package_name, project_errors
 from kubewright_cli.scaffold.record import FILE, Record
 
 
-def python_faults(version: str) -> list[str]:
+def python_errors(version: str) -> list[str]:
     if not re.fullmatch(r"3\.[1-9][0-9]?", version) or int(version[2:]) < 11:
         return ["must be a version like 3.12, and at least 3.11"]
     return []
 
 
 @click.command("init")
-@click.option("--domain", type=Name(domain_faults), help="Domain of the API groups.")
+@click.option("--domain", type=Name(domain_errors), help="Domain of the API groups.")
 @click.option(
-    "--project-name", type=Name(project_faults), help="Name of the project.  [default: the name of the folder]"
+    "--project-name", type=Name(project_errors), help="Name of the project.  [default: the name of the folder]"
 )
 @click.option("--namespaced", default=False, help="Restrict the operator to its own namespace.", **SWITCH)
 @click.option("--multigroup", default=False, help="Allow several API groups.", **SWITCH)
 @click.option(
     "--python",
-    type=Name(python_faults),
+    type=Name(python_errors),
     help="Oldest supported Python, also of the image.  [default: this one]",
 )
 @click.option("--owner", default="", help="Author, for pyproject.toml.")
@@ -59,12 +59,12 @@ def command(
     """
     root = Path.cwd()
     refuse_full(root)
-    faults = project_faults(root.name)
-    own = None if faults else root.name
-    domain = required("--domain", domain, "What domain do the names of your API groups end with", domain_faults)
+    errors = project_errors(root.name)
+    own = None if errors else root.name
+    domain = required("--domain", domain, "What domain do the names of your API groups end with", domain_errors)
     if not (project_name or own):
-        console.warn(f'the name of the folder cannot be the name of the project: "{root.name}" {faults[0]}')
-    name = project_name or own or required("--project-name", None, "What is the project called", project_faults)
+        console.warn(f'the name of the folder cannot be the name of the project: "{root.name}" {errors[0]}')
+    name = project_name or own or required("--project-name", None, "What is the project called", project_errors)
     record = Record(name, domain, package_name(name), multigroup=multigroup, namespaced=namespaced)
     current = f"{sys.version_info.major}.{sys.version_info.minor}"
     changes = plan.project(root, record, plan.Packaging(python or current, license, owner))

@@ -30,12 +30,12 @@ class Undecodable:
     kind: str
     namespace: str | None
     name: str
-    fault: str
+    error: str
     """The kind, name and field, and what is wrong."""
 
     @property
     def problem(self) -> str:
-        return f"the program cannot decode {self.fault}; it can neither reconcile nor finalize the object"
+        return f"the program cannot decode {self.error}; it can neither reconcile nor finalize the object"
 
     def __str__(self) -> str:
         return f"{self.problem}; {REMEDY}"
@@ -53,12 +53,12 @@ async def undecodable_objects(client: Client, manifests: Manifests) -> AsyncGene
         except (ConfigError, NotFound):  # nothing is served, so there is nothing to decode
             continue
         for each in found:
-            fault = decode_fault(cls, each)
-            if fault is not None:
-                yield Undecodable(each.kind, each.metadata.namespace, each.metadata.name, fault)
+            error = decode_error(cls, each)
+            if error is not None:
+                yield Undecodable(each.kind, each.metadata.namespace, each.metadata.name, error)
 
 
-def decode_fault(cls: type[CustomResource], obj: Unstructured) -> str | None:
+def decode_error(cls: type[CustomResource], obj: Unstructured) -> str | None:
     """Return why `cls` cannot decode the object; None if it can. The defaults of the class's schema are filled in
     first.
     """

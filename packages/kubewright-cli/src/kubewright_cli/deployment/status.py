@@ -14,7 +14,7 @@ from kubewright.machinery.errors import ConfigError, Forbidden, InternalError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright.models._schema import root_schema
-from kubewright_cli.deployment.compatibility import decode_fault
+from kubewright_cli.deployment.compatibility import decode_error
 from kubewright_cli.deployment.convergence import is_stuck, not_reconciled, reason_not_converged
 from kubewright_cli.deployment.conversions import is_conversion_failure
 from kubewright_cli.deployment.crds import api_of, installed_crd, served_api, served_versions, terminating
@@ -233,9 +233,9 @@ class _ConvergenceCheck:
         namespace = obj.metadata.namespace
         if self._has_controller and self._namespaces and namespace and namespace not in self._namespaces:
             return "unwatched", f"the operator does not watch namespace {namespace}"
-        fault = decode_fault(self._class, obj)
-        if fault is not None:
-            return "undecodable", f"the operator cannot decode it: {fault}"
+        error = decode_error(self._class, obj)
+        if error is not None:
+            return "undecodable", f"the operator cannot decode it: {error}"
         failure = self._failing.get(obj.metadata.uid or "")
         if failure is not None:
             return "failing", failure.why

@@ -154,16 +154,16 @@ class _Check:
         except ValueError as error:
             return None, [WebhookProblem(subject, f"tls.crt has no certificate: {error}", remedy)]
         host = f"{webhooks.objects.service}.{self._settings.namespace}.svc"
-        faults: list[WebhookProblem] = []
+        errors: list[WebhookProblem] = []
         if not found.is_for(host):
-            faults.append(WebhookProblem(subject, f"its certificate is not for {host}", remedy))
+            errors.append(WebhookProblem(subject, f"its certificate is not for {host}", remedy))
         left = found.ends - self._client.clock.now()
         if left <= timedelta():
-            faults.append(WebhookProblem(subject, f"its certificate expired on {found.ends:%Y-%m-%d}", remedy))
+            errors.append(WebhookProblem(subject, f"its certificate expired on {found.ends:%Y-%m-%d}", remedy))
         elif left <= _SOON:
             text = f"its certificate expires on {found.ends:%Y-%m-%d}, and was not renewed"
-            faults.append(WebhookProblem(subject, text, remedy, calls_fail=False))
-        return found, faults
+            errors.append(WebhookProblem(subject, text, remedy, calls_fail=False))
+        return found, errors
 
     def _certificate_remedy(self, secret: str) -> str:
         namespace = self._settings.namespace
@@ -214,8 +214,8 @@ class _Check:
                 yield WebhookProblem(subject, f"calls Service {missing}, which does not exist", remedy)
             return
         bundles = {each.client_config.ca_bundle or b"" for each in _webhooks_of(found)}
-        for fault in self._ca_faults(bundles, certificate):
-            yield WebhookProblem(subject, fault, self._ca_remedy)
+        for error in self._ca_errors(bundles, certificate):
+            yield WebhookProblem(subject, error, self._ca_remedy)
 
     async def _left_over(self, subject: str, found: Configuration) -> AsyncGenerator[WebhookProblem]:
         """Yield the problem of a configuration that no webhook of the program belongs to."""
@@ -258,8 +258,8 @@ class _Check:
         service = conversions.service_of(present)
         shown, is_own = "/".join(service), is_wanted and service == self._own_service
         if is_own and self._deployed:
-            faults = self._ca_faults({conversions.ca_bundle_of(present)}, certificate)
-            return [WebhookProblem(subject, each, self._ca_remedy) for each in faults]
+            errors = self._ca_errors({conversions.ca_bundle_of(present)}, certificate)
+            return [WebhookProblem(subject, each, self._ca_remedy) for each in errors]
         if not await self._exists(*service):
             remedy = f"{_DEPLOY}; or set spec.conversion.strategy to None, with which other versions lose fields"
             return [WebhookProblem(subject, _unread(f"Service {shown}, which does not exist"), remedy)]
@@ -277,7 +277,7 @@ class _Check:
         """The namespace and name of the Service of the webhooks."""
         return self._settings.namespace, self._webhooks.objects.service if self._webhooks is not None else ""
 
-    def _ca_faults(self, bundles: set[bytes], certificate: ServingCertificate | None) -> Iterator[str]:
+    def _ca_errors(self, bundles: set[bytes], certificate: ServingCertificate | None) -> Iterator[str]:
         """Yield why the API server does not trust the certificate, if that is known."""
         if certificate is None:
             return
@@ -316,11 +316,11 @@ async def _unanswered(client: Client, manifests: Manifests) -> AsyncGenerator[We
     webhooks, by creating an object as a dry run.
     """
     for crd in manifests.crds:
-        for fault in await _unconvertible_versions(client, crd):
-            yield WebhookProblem(f"crd/{crd['metadata']['name']}", fault, _REACH)
+        for error in await _unconvertible_versions(client, crd):
+            yield WebhookProblem(f"crd/{crd['metadata']['name']}", error, _REACH)
     for cls in _reviewed(manifests):
-        if fault := await _uncalled(client, manifests, cls):
-            yield WebhookProblem(f"webhooks of {cls.__api__.kind}", fault, _REACH)
+        if error := await _uncalled(client, manifests, cls):
+            yield WebhookProblem(f"webhooks of {cls.__api__.kind}", error, _REACH)
 
 
 async def _unconvertible_versions(client: Client, crd: JSONObject) -> list[str]:

@@ -32,10 +32,10 @@ class InvalidSample:
 
     file: str
     kind: str
-    fault: str
+    error: str
 
     def __str__(self) -> str:
-        return f"config/samples/{self.file} no longer fits {self.kind}: {self.fault}; edit the sample"
+        return f"config/samples/{self.file} no longer fits {self.kind}: {self.error}; edit the sample"
 
 
 def present(folder: Path) -> list[str]:
@@ -74,8 +74,8 @@ def invalid_samples(kinds: Iterable[type[CustomResource]], folder: Path) -> Iter
             api_version, called = str(document.get("apiVersion")), str(document.get("kind"))
             kind = known.get((api_version, called))
             if kind is not None:
-                for fault in (*_unknown_fields(kind, document), *map(str, kind.validate(document))):
-                    yield InvalidSample(name, called, fault)
+                for error in (*_unknown_fields(kind, document), *map(str, kind.validate(document))):
+                    yield InvalidSample(name, called, error)
             elif api_version.rpartition("/")[0] in groups:
                 yield InvalidSample(name, called, f"the project has no {called} of {api_version}")
 
@@ -83,7 +83,7 @@ def invalid_samples(kinds: Iterable[type[CustomResource]], folder: Path) -> Iter
 def text(kind: type[CustomResource]) -> str:
     """Return the file of a sample. Rules that the sample breaks are marked TODO."""
     document = sample(kind)
-    todo = "".join(f"# TODO: {_as_todo(fault)}\n" for fault in kind.validate(document))
+    todo = "".join(f"# TODO: {_as_todo(error)}\n" for error in kind.validate(document))
     body = todo + yaml.dump(document)
     return _HEADER.format(_checksum(body)) + body
 
@@ -115,8 +115,8 @@ def _checksum(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()[:12]
 
 
-def _as_todo(fault: FieldError) -> str:
-    return " ".join(str(fault).split())
+def _as_todo(error: FieldError) -> str:
+    return " ".join(str(error).split())
 
 
 def _unknown_fields(kind: type[CustomResource], document: JSONObject) -> Iterator[str]:

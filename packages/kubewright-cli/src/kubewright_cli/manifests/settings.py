@@ -181,9 +181,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         msgspec.structs.force_setattr(self, "namespace", self.namespace or f"{self.name}-system")
         msgspec.structs.force_setattr(self, "image", self.image or f"{self.name}:latest")
         msgspec.structs.force_setattr(self, "name_prefix", self.name_prefix or f"{self.name}-")
-        fault = next(_faults(self), None)
-        if fault is not None:
-            raise ConfigError(f"{_TABLE}.{fault}")
+        error = next(_errors(self), None)
+        if error is not None:
+            raise ConfigError(f"{_TABLE}.{error}")
 
     @property
     def package(self) -> str:
@@ -205,14 +205,14 @@ def _label(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _faults(settings: Settings) -> Iterator[str]:
+def _errors(settings: Settings) -> Iterator[str]:
     if settings.kinds and settings.manager:
         yield "kinds: the kinds of a program with a Manager are found in its package api; remove the setting"
     elif settings.kinds and not re.fullmatch(_MODULE, settings.kinds):
         yield f'kinds: "{settings.kinds}" must be like "package.module"'
     elif not settings.kinds and not re.fullmatch(rf"{_MODULE}(:[A-Za-z_]\w*)?", settings.manager):
         yield f'manager: "{settings.manager}" must be like "package.module:variable"'
-    yield from _faulty_image(settings.image)
+    yield from _image_errors(settings.image)
     if settings.replicas < 0:
         yield f"replicas: must not be negative, got {settings.replicas}"
     if settings.replicas > 1 and not settings.leader_election:
@@ -223,12 +223,12 @@ def _faults(settings: Settings) -> Iterator[str]:
     if settings.metrics_certificate and settings.metrics != "https":
         yield f'metrics-certificate: metrics = "{settings.metrics}" does not use a certificate; remove one of the two'
     if settings.webhook_ca_bundle:
-        yield from _faulty_ca_bundle(settings)
-    yield from _faulty_names(settings)
-    yield from _faulty_labels(settings)
+        yield from _ca_bundle_errors(settings)
+    yield from _name_errors(settings)
+    yield from _label_errors(settings)
 
 
-def _faulty_ca_bundle(settings: Settings) -> Iterator[str]:
+def _ca_bundle_errors(settings: Settings) -> Iterator[str]:
     if settings.webhook_certificate in ("", CERT_MANAGER):
         who = "cert-manager" if settings.webhook_certificate else "the program"
         yield f"webhook-ca-bundle: {who} provides the certificate and its CA; remove the setting"
@@ -236,42 +236,42 @@ def _faulty_ca_bundle(settings: Settings) -> Iterator[str]:
         yield f"webhook-ca-bundle: must be certificates in PEM, which begin with {_PEM}"
 
 
-def _faulty_image(image: str) -> Iterator[str]:
+def _image_errors(image: str) -> Iterator[str]:
     try:
         Reference.parse(image)
     except ConfigError as error:
         yield f"image: {error}"
 
 
-def _faulty_names(settings: Settings) -> Iterator[str]:
-    for fault in names.dns1123_label(settings.namespace):
-        yield f'namespace: "{settings.namespace}": {fault}'
-    for fault in names.dns1035_label(settings.full_name(_LONGEST_NAME)):
-        yield f'name-prefix: "{settings.full_name(_LONGEST_NAME)}", the name of a Service: {fault}'
+def _name_errors(settings: Settings) -> Iterator[str]:
+    for error in names.dns1123_label(settings.namespace):
+        yield f'namespace: "{settings.namespace}": {error}'
+    for error in names.dns1035_label(settings.full_name(_LONGEST_NAME)):
+        yield f'name-prefix: "{settings.full_name(_LONGEST_NAME)}", the name of a Service: {error}'
     if settings.watch_namespaces not in ("all", "own"):
         if not settings.watch_namespaces:
             yield 'watch-namespaces: the list is empty; name namespaces, or write "all" or "own"'
         for each in settings.watch_namespaces:
-            yield from (f'watch-namespaces: "{each}": {fault}' for fault in names.dns1123_label(each))
+            yield from (f'watch-namespaces: "{each}": {error}' for error in names.dns1123_label(each))
     secrets = {
         "metrics-certificate": settings.metrics_certificate,
         "webhook-certificate": settings.webhook_certificate,
     }
     for key, secret in secrets.items():
         if secret:
-            yield from (f'{key}: "{secret}": {fault}' for fault in names.dns1123_subdomain(secret))
+            yield from (f'{key}: "{secret}": {error}' for error in names.dns1123_subdomain(secret))
     for each in settings.env:
-        yield from (f'env."{each}": {fault}' for fault in names.environment_name(each))
+        yield from (f'env."{each}": {error}' for error in names.environment_name(each))
 
 
-def _faulty_labels(settings: Settings) -> Iterator[str]:
+def _label_errors(settings: Settings) -> Iterator[str]:
     for what in ("labels", "pod_labels", "annotations", "pod_annotations", "node_selector"):
         key = what.replace("_", "-")
         for name, value in getattr(settings, what).items():
-            faults = names.qualified_name(name)
+            errors = names.qualified_name(name)
             if not what.endswith("annotations"):
-                faults += names.label_value(value)
-            yield from (f'{key}."{name}": {fault}' for fault in faults)
+                errors += names.label_value(value)
+            yield from (f'{key}."{name}": {error}' for error in errors)
             if what.endswith("labels") and name in RESERVED_LABELS:
                 yield f'{key}."{name}": the label is reserved, because it selects the manager; remove it'
 
@@ -307,8 +307,8 @@ def _unknown(
             yield from _unknown(each, kind.item_type, f"{where}[{place}]")
 
 
-def _error_text(fault: str) -> str:
+def _error_text(error: str) -> str:
     """Return `tool.kubewright.replicas: expected int, got str` for "Expected `int`, got `str` - at `$.replicas`"."""
-    what, _, where = fault.partition(" - at `$")
+    what, _, where = error.partition(" - at `$")
     text = what.replace("`", "")
     return f"{_TABLE}{where.rstrip('`')}: {text[0].lower()}{text[1:]}"

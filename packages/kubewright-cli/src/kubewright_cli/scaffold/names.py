@@ -1,6 +1,6 @@
 """Valid names of projects, groups, versions and kinds.
 
-Each check returns the faults of a value, and nothing for a valid one. The rules are those of the API server, and those
+Each check returns the errors of a value, and nothing for a valid one. The rules are those of the API server, and those
 of objects and Python modules whose names follow from the value.
 """
 
@@ -24,7 +24,7 @@ _DOMAIN_FAULT: Final = "must be a domain name in lower case, like example.com"
 _USED_BY_THE_FILES: Final = frozenset({"Annotated", "Condition", "Context", "CustomResource", "Model", "PrintColumn"})
 
 
-def project_faults(name: str) -> list[str]:
+def project_errors(name: str) -> list[str]:
     """Return what is wrong with a project name, the prefix of object names and the name of the Python package."""
     if len(name) > _LONGEST_PROJECT:
         return [
@@ -41,12 +41,12 @@ def project_faults(name: str) -> list[str]:
     return []
 
 
-def domain_faults(domain: str) -> list[str]:
+def domain_errors(domain: str) -> list[str]:
     """Return what is wrong with the domain of API groups."""
     return [_DOMAIN_FAULT] if dns1123_subdomain(domain) else []
 
 
-def group_faults(group: str, domain: str) -> list[str]:
+def group_errors(group: str, domain: str) -> list[str]:
     """Return what is wrong with a group. Its API group is `group.domain`, or the domain if the group is empty."""
     name = qualified_group(group, domain)
     if dns1123_subdomain(name):
@@ -62,12 +62,12 @@ def group_faults(group: str, domain: str) -> list[str]:
     return []
 
 
-def version_faults(version: str) -> list[str]:
+def version_errors(version: str) -> list[str]:
     """Return what is wrong with a version."""
     return [] if _VERSION.fullmatch(version) else ["must be a version like v1, v1beta1 or v2alpha3"]
 
 
-def kind_faults(kind: str) -> list[str]:
+def kind_errors(kind: str) -> list[str]:
     """Return what is wrong with a kind."""
     if not _KIND.fullmatch(kind):
         return ["must be in CamelCase, with letters and digits only, like WebServer"]
@@ -78,7 +78,7 @@ def kind_faults(kind: str) -> list[str]:
     return []
 
 
-def plural_faults(plural: str) -> list[str]:
+def plural_errors(plural: str) -> list[str]:
     """Return what is wrong with a plural, which is part of URLs."""
     return [_LABEL_FAULT] if dns1035_label(plural) else []
 

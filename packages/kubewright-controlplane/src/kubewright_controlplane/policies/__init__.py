@@ -1,10 +1,10 @@
 """Admission policies without a server: checks of the documents, and what they say about a write.
 
-    faults = policy_faults(policy, definitions=[crd])
+    errors = policy_errors(policy, definitions=[crd])
     evaluation = evaluate(policy, [binding], Write("CREATE", GroupVersionResource("", "v1", "pods"), pod))
 
-policy_faults, binding_faults  what is wrong with a policy or a binding, in the API server's words and beyond
-condition_faults               the same for the match conditions of a webhook
+policy_errors, binding_errors  what is wrong with a policy or a binding, in the API server's words and beyond
+condition_errors               the same for the match conditions of a webhook
 evaluate, Write, Evaluation    what a policy says about a write of a user (UserInfo)
 
 Policies, bindings and CustomResourceDefinitions are documents of `admissionregistration.k8s.io/v1` and
@@ -18,35 +18,35 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.user import UserInfo as UserInfo
-    from kubewright_controlplane.policies.checks import PolicyFault as PolicyFault
-    from kubewright_controlplane.policies.checks import binding_faults as binding_faults
-    from kubewright_controlplane.policies.checks import condition_faults as condition_faults
-    from kubewright_controlplane.policies.checks import policy_faults as policy_faults
+    from kubewright_controlplane.policies.checks import PolicyError as PolicyError
+    from kubewright_controlplane.policies.checks import binding_errors as binding_errors
+    from kubewright_controlplane.policies.checks import condition_errors as condition_errors
+    from kubewright_controlplane.policies.checks import policy_errors as policy_errors
     from kubewright_controlplane.policies.evaluation import Evaluation as Evaluation
     from kubewright_controlplane.policies.evaluation import Write as Write
     from kubewright_controlplane.policies.evaluation import evaluate as evaluate
 
 _HOMES: Final = {
     "Evaluation": "policies.evaluation",
-    "PolicyFault": "policies.checks",
+    "PolicyError": "policies.checks",
     "UserInfo": "apiserver.user",
     "Write": "policies.evaluation",
-    "binding_faults": "policies.checks",
-    "condition_faults": "policies.checks",
+    "binding_errors": "policies.checks",
+    "condition_errors": "policies.checks",
     "evaluate": "policies.evaluation",
-    "policy_faults": "policies.checks",
+    "policy_errors": "policies.checks",
 }
 """Imported on first use: a check loads no API server."""
 
 __all__ = [
     "Evaluation",
-    "PolicyFault",
+    "PolicyError",
     "UserInfo",
     "Write",
-    "binding_faults",
-    "condition_faults",
+    "binding_errors",
+    "condition_errors",
     "evaluate",
-    "policy_faults",
+    "policy_errors",
 ]
 
 

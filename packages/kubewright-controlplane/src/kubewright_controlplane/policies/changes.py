@@ -16,15 +16,15 @@ from kubewright_controlplane.schema.cel.types import JSON_PATCH, OBJECT, Type, i
 
 def unknown_fields(source: str, own: Type) -> str:
     """Return the fields in a mutation that objects of the type `own` do not have, with their positions; "" if none."""
-    faults: list[tuple[int, str]] = []
+    errors: list[tuple[int, str]] = []
     for each in every(parse(source, patch_functions().keys())):
         if not isinstance(each, StructExpr):
             continue
         if is_object_name(each.name):
-            faults += _of_object(each, own)
+            errors += _of_object(each, own)
         elif each.name == JSON_PATCH.name:
-            faults += _of_patch(each, own)
-    return shown(source, faults)
+            errors += _of_patch(each, own)
+    return shown(source, errors)
 
 
 def _of_object(expression: StructExpr, own: Type) -> Iterator[tuple[int, str]]:

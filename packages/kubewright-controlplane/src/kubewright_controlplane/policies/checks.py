@@ -16,12 +16,12 @@ from kubewright.machinery.fields import FieldError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import default_match
-from kubewright_controlplane.apiserver.kinds.admissionregistration.policyfaults import (
+from kubewright_controlplane.apiserver.kinds.admissionregistration.policyerrors import (
     default_policy,
-    mutating_binding_faults,
-    mutating_policy_faults,
-    validating_binding_faults,
-    validating_policy_faults,
+    mutating_binding_errors,
+    mutating_policy_errors,
+    validating_binding_errors,
+    validating_policy_errors,
 )
 from kubewright_controlplane.policies.changes import unknown_fields
 from kubewright_controlplane.policies.explanations import explained
@@ -40,15 +40,15 @@ _ABSENT: Final[Mapping[str, tuple[frozenset[str], str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyFault:
-    """A fault of a policy or binding."""
+class PolicyError:
+    """An error of a policy or binding."""
 
     field: str
     """Its path in the document: `spec.validations[0].expression`."""
     message: str
-    """What is wrong. For an expression, one line for each fault, and below it the position."""
+    """What is wrong. For an expression, one line for each error, and below it the position."""
     expression: str = ""
-    """The source of the expression at fault; empty for other fields."""
+    """The source of the expression at error; empty for other fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class _Expression:
     changes: bool = False
 
 
-def policy_faults(policy: JSONObject, *, definitions: Iterable[JSONObject] = ()) -> list[PolicyFault]:
-    """Return the faults of a ValidatingAdmissionPolicy or MutatingAdmissionPolicy.
+def policy_errors(policy: JSONObject, *, definitions: Iterable[JSONObject] = ()) -> list[PolicyError]:
+    """Return the errors of a ValidatingAdmissionPolicy or MutatingAdmissionPolicy.
 
     `definitions` are the CustomResourceDefinitions of the kinds that the policy matches or takes as parameters.
     Expressions about kinds that are neither built in nor defined are compiled without types.
@@ -75,32 +75,32 @@ def policy_faults(policy: JSONObject, *, definitions: Iterable[JSONObject] = ())
     default_policy(policy)
     expressions = list(_expressions(policy["spec"]))
     mutates = policy["kind"] == "MutatingAdmissionPolicy"
-    found = mutating_policy_faults(policy) if mutates else validating_policy_faults(policy)
+    found = mutating_policy_errors(policy) if mutates else validating_policy_errors(policy)
     if found:
         return [_of_server(each, expressions, policy["spec"]) for each in found]
-    return [*_null_faults(policy["spec"], expressions), *_typed_faults(policy["spec"], expressions, Kinds(definitions))]
+    return [*_null_errors(policy["spec"], expressions), *_typed_errors(policy["spec"], expressions, Kinds(definitions))]
 
 
-def binding_faults(binding: JSONObject) -> list[PolicyFault]:
-    """Return the faults of a ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding."""
+def binding_errors(binding: JSONObject) -> list[PolicyError]:
+    """Return the errors of a ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding."""
     binding = copied(binding)
     spec: JSONObject = binding.get("spec") or {}
     if match := spec.get("matchResources"):
         default_match(match)
     mutates = binding["kind"] == "MutatingAdmissionPolicyBinding"
-    found = mutating_binding_faults(binding) if mutates else validating_binding_faults(binding)
-    return [PolicyFault(each.field, each.body) for each in found]
+    found = mutating_binding_errors(binding) if mutates else validating_binding_errors(binding)
+    return [PolicyError(each.field, each.body) for each in found]
 
 
-def condition_faults(conditions: Mapping[str, str]) -> list[PolicyFault]:
-    """Return the faults of the match conditions of a webhook, by name. The field of a fault is the condition's name."""
-    faults: list[PolicyFault] = []
+def condition_errors(conditions: Mapping[str, str]) -> list[PolicyError]:
+    """Return the errors of the match conditions of a webhook. The field of an error is the condition's name."""
+    errors: list[PolicyError] = []
     for name, source in conditions.items():
         try:
             compile_expression(source, VARIABLES, BOOL)
         except CompileError as error:
-            faults.append(PolicyFault(name, explained(error, source, VARIABLES), source))
-    return faults
+            errors.append(PolicyError(name, explained(error, source, VARIABLES), source))
+    return errors
 
 
 def _expressions(spec: JSONObject) -> Iterator[_Expression]:
@@ -124,23 +124,23 @@ def _expressions(spec: JSONObject) -> Iterator[_Expression]:
                 yield _Expression(at, patch["expression"], (wanted,), changes=True)
 
 
-def _of_server(fault: FieldError, expressions: Sequence[_Expression], spec: JSONObject) -> PolicyFault:
-    """Return a fault that the API server finds; that of an expression with a suggestion."""
-    expression = next((each for each in expressions if each.field == fault.field and each.source.strip()), None)
+def _of_server(error: FieldError, expressions: Sequence[_Expression], spec: JSONObject) -> PolicyError:
+    """Return an error that the API server finds; that of an expression with a suggestion."""
+    expression = next((each for each in expressions if each.field == error.field and each.source.strip()), None)
     if expression is None:
-        return PolicyFault(fault.field, fault.body)
+        return PolicyError(error.field, error.body)
     composition = Composition(has_parameters=spec.get("paramKind") is not None)
     for each in expressions:
         if each.variable:
             with suppress(CompileError):
                 composition.declare(each.variable, each.source)
-    error = CompileError(fault.detail or fault.body)
-    text = explained(error, expression.source, composition.types, patches=expression.changes)
-    return PolicyFault(fault.field, text, expression.source)
+    compile_error = CompileError(error.detail or error.body)
+    text = explained(compile_error, expression.source, composition.types, patches=expression.changes)
+    return PolicyError(error.field, text, expression.source)
 
 
-def _null_faults(spec: JSONObject, expressions: Sequence[_Expression]) -> Iterator[PolicyFault]:
-    """Yield a fault for each expression with a variable that is null in every request that the policy matches."""
+def _null_errors(spec: JSONObject, expressions: Sequence[_Expression]) -> Iterator[PolicyError]:
+    """Yield an error for each expression with a variable that is null in every request that the policy matches."""
     rules: list[JSONObject] = spec["matchConstraints"]["resourceRules"]
     operations = {operation for rule in rules for operation in rule["operations"]}
     composition = Composition(has_parameters=spec.get("paramKind") is not None)
@@ -151,23 +151,23 @@ def _null_faults(spec: JSONObject, expressions: Sequence[_Expression]) -> Iterat
         for name, (absent, instead) in _ABSENT.items():
             if name in names and operations <= absent:
                 shown = " and ".join(sorted(operations))
-                yield PolicyFault(each.field, f"{name} is null for {shown}; use {instead}", each.source)
+                yield PolicyError(each.field, f"{name} is null for {shown}; use {instead}", each.source)
 
 
-def _typed_faults(spec: JSONObject, expressions: Sequence[_Expression], kinds: Kinds) -> list[PolicyFault]:
-    """Return the faults that the types of the objects show. Several kinds with the same fault are one."""
+def _typed_errors(spec: JSONObject, expressions: Sequence[_Expression], kinds: Kinds) -> list[PolicyError]:
+    """Return the errors that the types of the objects show. Several kinds with the same error are one."""
     found: dict[tuple[str, str], tuple[_Expression, list[GroupVersionKind]]] = {}
     matched = kinds.matched(spec)
     for kind in matched:
         environment = _Environment(spec, kinds, kinds.type_of(kind))
         for each in expressions:
-            if fault := environment.fault(each):
-                found.setdefault((each.field, fault), (each, []))[1].append(kind)
-    faults: list[PolicyFault] = []
-    for (field, fault), (expression, of) in found.items():
+            if error := environment.error(each):
+                found.setdefault((each.field, error), (each, []))[1].append(kind)
+    errors: list[PolicyError] = []
+    for (field, error), (expression, of) in found.items():
         where = "" if len(of) == len(matched) else f"for {', '.join(each.kind for each in of)}: "
-        faults.append(PolicyFault(field, where + fault, expression.source))
-    return faults
+        errors.append(PolicyError(field, where + error, expression.source))
+    return errors
 
 
 class _Environment:
@@ -184,7 +184,7 @@ class _Environment:
         self._conditions.types |= known
         self._others.types |= known
 
-    def fault(self, expression: _Expression) -> str:
+    def error(self, expression: _Expression) -> str:
         """Return what is wrong with an expression; "" if nothing. A variable can be used from then on."""
         composition = self._conditions if expression.is_condition else self._others
         source, patches = expression.source.strip(), expression.changes
@@ -197,5 +197,5 @@ class _Environment:
             return explained(error, source, composition.types, patches=patches)
         if not expression.changes:
             return ""
-        faults = unknown_fields(source, self._own)
-        return explained(CompileError(faults), source, composition.types, patches=True) if faults else ""
+        errors = unknown_fields(source, self._own)
+        return explained(CompileError(errors), source, composition.types, patches=True) if errors else ""

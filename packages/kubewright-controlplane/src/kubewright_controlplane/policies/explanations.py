@@ -34,7 +34,7 @@ _REMEDIES: Final = {
 
 
 def explained(error: CompileError, source: str, variables: Mapping[str, Type], *, patches: bool = False) -> str:
-    """Return the text of an error of the compiler: each fault with its position, and a suggestion if there is one."""
+    """Return the text of an error of the compiler: each error with its position, and a suggestion if there is one."""
     text = str(error).removeprefix(_PREFIX)
     if found := _NO_TYPE.fullmatch(text):
         remedy = _REMEDIES.get(found[1], "convert the value")
@@ -66,10 +66,10 @@ def every(expression: Expr) -> Iterator[Expr]:
         yield from every(part)
 
 
-def _suggestion(fault: str, nodes: Iterable[Expr], variables: Mapping[str, Type]) -> str:
-    if found := _UNKNOWN_FIELD.search(fault):
+def _suggestion(error: str, nodes: Iterable[Expr], variables: Mapping[str, Type]) -> str:
+    if found := _UNKNOWN_FIELD.search(error):
         return meant(found[1], fields_of(found[1], nodes))
-    if found := _UNKNOWN_NAME.search(fault):
+    if found := _UNKNOWN_NAME.search(error):
         if found[1] in _NOT_HERE:
             return _NOT_HERE[found[1]]
         loops = (name for each in nodes if isinstance(each, Macro) for name in each.variables)

@@ -63,8 +63,8 @@ class Scheduler:
         pod = ctx.object
         nodes = list(await ctx.list(Node))
         volumes = await VolumeCheck.of(ctx)
-        if volumes.fault:
-            await self._report(ctx, f"0/{len(nodes)} nodes are available: {volumes.fault}.")
+        if volumes.error:
+            await self._report(ctx, f"0/{len(nodes)} nodes are available: {volumes.error}.")
             return
         fitting = [node for node in nodes if (refusal(pod, node) or volumes.refusal(node)) is None]
         if not fitting:

@@ -25,7 +25,7 @@ class VolumeCheck:
     """The claims of one Pod, read once for all nodes."""
 
     ctx: Context[Pod]
-    fault: str = ""
+    error: str = ""
     """Why no node is suitable; empty if one may be."""
     waiting: Sequence[PersistentVolumeClaim] = ()
     """Claims whose volumes are provisioned after the node is chosen."""

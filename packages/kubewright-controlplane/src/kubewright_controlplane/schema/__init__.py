@@ -3,7 +3,7 @@
 Pure: does no I/O.
 
     node         a schema as a tree, from which all other modules compile
-    walk         paths in a document, and the faults found there
+    walk         paths in a document, and the errors found there
     formats      text formats and regular expressions
     cel          rules of custom kinds (`x-kubernetes-validations`)
     structural   one kind's schema: decode, default, validate; validation of the schema itself

@@ -1,4 +1,4 @@
-"""Walking a document along its schema: paths, faults, and the way down to the nodes that need a check."""
+"""Walking a document along its schema: paths, errors, and the way down to the nodes that need a check."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ def bracketed(path: Path) -> str:
     return text.removeprefix(".")
 
 
-Faults: TypeAlias = list[tuple[Path, FieldError]]
-"""Faults, each with the path of the value that has it. For a missing field, that is the path of its object."""
-Check: TypeAlias = Callable[[Any, Path, Faults], None]
+Errors: TypeAlias = list[tuple[Path, FieldError]]
+"""Errors, each with the path of the value that has it. For a missing field, that is the path of its object."""
+Check: TypeAlias = Callable[[Any, Path, Errors], None]
 
 UNKNOWN_PATH: Final = "<nil>"
 """How the API server writes an unknown path."""
 
 
-def add_invalid(faults: Faults, path: Path, value: object, text: str) -> None:
+def add_invalid(errors: Errors, path: Path, value: object, text: str) -> None:
     place = dotted(path)
-    faults.append((path, invalid(place or UNKNOWN_PATH, value, f"{place} in body {text}")))
+    errors.append((path, invalid(place or UNKNOWN_PATH, value, f"{place} in body {text}")))
 
 
-def add_without_path(faults: Faults, path: Path, text: str) -> None:
-    """Add a fault that the API server reports without a path."""
-    faults.append((path, invalid(UNKNOWN_PATH, "", text)))
+def add_without_path(errors: Errors, path: Path, text: str) -> None:
+    """Add an error that the API server reports without a path."""
+    errors.append((path, invalid(UNKNOWN_PATH, "", text)))
 
 
 NodeCheck: TypeAlias = Callable[[Any, Path, list[FieldError]], None]
-"""Adds the faults of a value at a path."""
+"""Adds the errors of a value at a path."""
 
 
 def compile_descent(
@@ -75,9 +75,9 @@ def compile_descent(
     if own is None or below is None:
         return own or below
 
-    def check(value: Any, path: Path, faults: list[FieldError]) -> None:
-        own(value, path, faults)
-        below(value, path, faults)
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
+        own(value, path, errors)
+        below(value, path, errors)
 
     return check
 
@@ -91,15 +91,15 @@ def _compile_below(node: Node, compiled: Callable[[Node], NodeCheck | None]) -> 
     if not children and values is None and items is None:
         return None
 
-    def check(value: Any, path: Path, faults: list[FieldError]) -> None:
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
         if is_object(value):
             for key, item in value.items():
                 if key in children:
-                    children[key](item, (path, key), faults)
+                    children[key](item, (path, key), errors)
                 elif values is not None:
-                    values(item, (path, (key,)), faults)
+                    values(item, (path, (key,)), errors)
         elif is_array(value) and items is not None:
             for index, item in enumerate(value):
-                items(item, (path, index), faults)
+                items(item, (path, index), errors)
 
     return check

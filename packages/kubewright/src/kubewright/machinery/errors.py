@@ -296,12 +296,12 @@ class Invalid(APIError):
         return self.status.message == UNAPPLIED
 
     @classmethod
-    def of(cls, kind: str, group: str, name: str, faults: Sequence[FieldError]) -> Invalid:
-        """Return the API server's answer for `faults`: `Kind.group "name" is invalid: ...`."""
-        texts = list(dict.fromkeys(str(fault) for fault in faults))
+    def of(cls, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> Invalid:
+        """Return the API server's answer for `errors`: `Kind.group "name" is invalid: ...`."""
+        texts = list(dict.fromkeys(str(error) for error in errors))
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         qualified = f"{kind}.{group}" if group else kind
-        causes = tuple(StatusCause(fault.reason, fault.body, fault.field) for fault in faults)
+        causes = tuple(StatusCause(error.reason, error.body, error.field) for error in errors)
         details = StatusDetails(name=name, group=group, kind=kind, causes=causes)
         return cls(f'{qualified} "{name}" is invalid: {listed}', details=details)
 

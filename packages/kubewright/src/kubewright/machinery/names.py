@@ -1,6 +1,6 @@
 """Names: validation with the API server's messages, and generated names.
 
-Each check returns the faults it found, none for a valid value. The texts go into the detail of a `FieldError`.
+Each check returns the errors it found, none for a valid value. The texts go into the detail of a `FieldError`.
 
 Follows k8s.io/apimachinery/pkg/util/validation, pkg/api/validate/content and apiserver's storage/names.
 """
@@ -32,53 +32,53 @@ _GENERATED_BASE_LENGTH: Final = 63 - _SUFFIX_LENGTH
 
 def dns1123_label(value: str) -> list[str]:
     """Return what is wrong with a DNS label (RFC 1123): the name of a Namespace, a container, a volume."""
-    faults = _longer_than(63, value)
+    errors = _longer_than(63, value)
     if not _LABEL_RE.fullmatch(value):
         if _SUBDOMAIN_RE.fullmatch(value):
-            faults.append("must not contain dots")
+            errors.append("must not contain dots")
         else:
             text = (
                 "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
                 "and must start and end with an alphanumeric character"
             )
-            faults.append(_regex_fault(text, _LABEL, "my-name", "123-abc"))
-    return faults
+            errors.append(_regex_error(text, _LABEL, "my-name", "123-abc"))
+    return errors
 
 
 def dns1123_subdomain(value: str) -> list[str]:
     """Return what is wrong with a DNS subdomain (RFC 1123): the name of most objects."""
-    faults = _longer_than(253, value)
+    errors = _longer_than(253, value)
     if not _SUBDOMAIN_RE.fullmatch(value):
         text = (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
             "and must start and end with an alphanumeric character"
         )
-        faults.append(_regex_fault(text, _SUBDOMAIN, "example.com"))
-    return faults
+        errors.append(_regex_error(text, _SUBDOMAIN, "example.com"))
+    return errors
 
 
 def wildcard_dns1123_subdomain(value: str) -> list[str]:
     """Return what is wrong with a DNS subdomain whose first label is `*`: a host of an Ingress."""
-    faults = _longer_than(253, value)
+    errors = _longer_than(253, value)
     if not value.startswith("*.") or not _SUBDOMAIN_RE.fullmatch(value[2:]):
         text = (
             "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist "
             "of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
         )
-        faults.append(_regex_fault(text, rf"\*\.{_SUBDOMAIN}", "*.example.com"))
-    return faults
+        errors.append(_regex_error(text, rf"\*\.{_SUBDOMAIN}", "*.example.com"))
+    return errors
 
 
 def dns1035_label(value: str) -> list[str]:
     """Return what is wrong with a DNS label (RFC 1035), which starts with a letter: the name of a Service."""
-    faults = _longer_than(63, value)
+    errors = _longer_than(63, value)
     if not _DNS1035_RE.fullmatch(value):
         text = (
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
             "start with an alphabetic character, and end with an alphanumeric character"
         )
-        faults.append(_regex_fault(text, _DNS1035, "my-name", "abc-123"))
-    return faults
+        errors.append(_regex_error(text, _DNS1035, "my-name", "abc-123"))
+    return errors
 
 
 def path_segment(value: str) -> list[str]:
@@ -98,37 +98,37 @@ def qualified_name(value: str) -> list[str]:
         "must consist of alphanumeric characters, '-', '_' or '.', "
         "and must start and end with an alphanumeric character"
     )
-    shape = _regex_fault(text, _KEY, "MyName", "my.name", "123-abc")
+    shape = _regex_error(text, _KEY, "MyName", "my.name", "123-abc")
     if "/" in prefix:
         return [f"a valid label key {shape} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
-    faults: list[str] = []
+    errors: list[str] = []
     if slash:
-        faults += [f"prefix part {each}" for each in (dns1123_subdomain(prefix) if prefix else ["must be non-empty"])]
-    faults += [f"name part {each}" for each in (_longer_than(63, name) if name else ["must be non-empty"])]
+        errors += [f"prefix part {each}" for each in (dns1123_subdomain(prefix) if prefix else ["must be non-empty"])]
+    errors += [f"name part {each}" for each in (_longer_than(63, name) if name else ["must be non-empty"])]
     if not _KEY_RE.fullmatch(name):
-        faults.append(f"name part {shape}")
-    return faults
+        errors.append(f"name part {shape}")
+    return errors
 
 
 def label_value(value: str) -> list[str]:
     """Return what is wrong with a label's value; the empty string is valid."""
-    faults = _longer_than(63, value)
+    errors = _longer_than(63, value)
     if not _VALUE_RE.fullmatch(value):
         text = (
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
             "and must start and end with an alphanumeric character"
         )
-        faults.append(_regex_fault(text, f"({_KEY})?", "MyValue", "my_value", "12345"))
-    return faults
+        errors.append(_regex_error(text, f"({_KEY})?", "MyValue", "my_value", "12345"))
+    return errors
 
 
 def config_key(value: str) -> list[str]:
     """Return what is wrong with a key in a ConfigMap's or Secret's data."""
-    faults = _longer_than(253, value)
+    errors = _longer_than(253, value)
     if not _CONFIG_KEY_RE.fullmatch(value):
         text = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-        faults.append(_regex_fault(text, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
-    return faults + _parent_directory(value)
+        errors.append(_regex_error(text, _CONFIG_KEY, "key.name", "KEY_NAME", "key-name"))
+    return errors + _parent_directory(value)
 
 
 def environment_name(value: str) -> list[str]:
@@ -142,16 +142,16 @@ def environment_name(value: str) -> list[str]:
 
 def port_name(value: str) -> list[str]:
     """Return what is wrong with a port's name (RFC 6335, lower case only)."""
-    faults = _longer_than(15, value)
+    errors = _longer_than(15, value)
     if not _PORT_NAME_RE.fullmatch(value):
-        faults.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not any("a" <= each <= "z" for each in value):
-        faults.append("must contain at least one letter (a-z)")
+        errors.append("must contain at least one letter (a-z)")
     if "--" in value:
-        faults.append("must not contain consecutive hyphens")
+        errors.append("must not contain consecutive hyphens")
     if value.startswith("-") or value.endswith("-"):
-        faults.append("must not begin or end with a hyphen")
-    return faults
+        errors.append("must not begin or end with a hyphen")
+    return errors
 
 
 def port_number(value: int) -> list[str]:
@@ -175,7 +175,7 @@ def _longer_than(limit: int, value: str) -> list[str]:
     return [f"must be no more than {limit} characters"] if length > limit else []
 
 
-def _regex_fault(text: str, pattern: str, *examples: str) -> str:
+def _regex_error(text: str, pattern: str, *examples: str) -> str:
     shown = " or ".join(f"'{each}', " for each in examples)
     return f"{text} (e.g. {shown}regex used for validation is '{pattern}')"
 

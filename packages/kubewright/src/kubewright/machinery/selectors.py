@@ -202,9 +202,9 @@ class _Parser:
         key = self._take()
         if not key or key in _SPECIAL:
             raise ValueError(f"found '{key}', expected: identifier")
-        faults = names.qualified_name(key)
-        if faults:
-            raise ValueError(f'<nil>: Invalid value: "{key}": {"; ".join(faults)}')
+        errors = names.qualified_name(key)
+        if errors:
+            raise ValueError(f'<nil>: Invalid value: "{key}": {"; ".join(errors)}')
         if absent or self._peek() in ("", ","):
             return Requirement(key, "!" if absent else "exists")
         operator = _OPERATORS.get(token := self._take())
@@ -246,20 +246,20 @@ class _Parser:
 def _checked(key: str, operator: Operator, values: Iterable[str]) -> Requirement:
     """Return a requirement. Raises ValueError with the API server's text if key, operator and values do not fit."""
     distinct = tuple(sorted(set(values)))
-    faults = [f'key: Invalid value: "{key}": {"; ".join(found)}'] if (found := names.qualified_name(key)) else []
+    errors = [f'key: Invalid value: "{key}": {"; ".join(found)}'] if (found := names.qualified_name(key)) else []
     if operator in ("in", "notin") and not distinct:
-        faults.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
+        errors.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
     if operator in ("exists", "!") and distinct:
         text = "values set must be empty for exists and does not exist"
-        faults.append(f"values: Invalid value: {list(distinct)}: {text}")
+        errors.append(f"values: Invalid value: {list(distinct)}: {text}")
     for index, value in enumerate(distinct):
         if operator in ("gt", "lt") and not re.fullmatch(r"[+-]?\d+", value):
             text = "for 'Gt', 'Lt' operators, the value must be an integer"
-            faults.append(f'values[{index}]: Invalid value: "{value}": {text}')
+            errors.append(f'values[{index}]: Invalid value: "{value}": {text}')
         if found := names.label_value(value):
-            faults.append(f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(found)}')
-    if faults:
-        raise ValueError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+            errors.append(f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(found)}')
+    if errors:
+        raise ValueError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     return Requirement(key, operator, distinct)
 
 

@@ -76,7 +76,7 @@ def parse_duration(text: str) -> timedelta:
         total += Fraction(part[1]) * _NANOSECONDS[part[2]]
         position = part.end()
     if position == 0 or position != len(body):
-        raise ValueError(_duration_fault(text, body, position))
+        raise ValueError(_duration_error(text, body, position))
     micro = int(total / 1000)
     return timedelta(microseconds=-micro if negative else micro)
 
@@ -111,7 +111,7 @@ def _decimal(value: int, unit: int) -> str:
     return f"{whole}.{rest:0{len(str(unit)) - 1}d}".rstrip("0") if rest else str(whole)
 
 
-def _duration_fault(text: str, body: str, position: int) -> str:
+def _duration_error(text: str, body: str, position: int) -> str:
     number = re.match(r"[\d.]+", body[position:])
     if number is None or not any(each.isdigit() for each in number[0]):
         return f'time: invalid duration "{text}"'

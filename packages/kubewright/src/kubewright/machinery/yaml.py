@@ -55,8 +55,8 @@ def load_all(text: str | bytes) -> Iterator[JSONObject]:
                 yield cast("JSONObject", _as_json(document))
             elif document is not None:
                 raise DecodeError(f"document {place} is {_described(document)}, not an object")
-    except yaml.YAMLError as fault:
-        raise DecodeError(f"not YAML: {fault}") from fault
+    except yaml.YAMLError as error:
+        raise DecodeError(f"not YAML: {error}") from error
 
 
 def _described(document: object) -> str:

@@ -127,9 +127,9 @@ def default_of(field: msgspec.structs.FieldInfo, where: str) -> Any:
 def _check(field: msgspec.structs.FieldInfo, where: str) -> None:
     schema = field_schema(field, where, lambda cls, where: {"type": "object"})
     default = schema.get("default")
-    faults = _violations(schema, default) if default is not None else []
-    if faults:
-        raise ModelError(f"{where}: the default {default!r} violates the field's own limits: it {faults[0]}")
+    errors = _violations(schema, default) if default is not None else []
+    if errors:
+        raise ModelError(f"{where}: the default {default!r} violates the field's own limits: it {errors[0]}")
 
 
 def _violations(schema: JSONObject, value: Any) -> list[str]:
@@ -139,16 +139,16 @@ def _violations(schema: JSONObject, value: Any) -> list[str]:
     wanted = schema.get("type")
     if wanted is not None and value.__class__ not in _JSON_TYPES[wanted]:
         return [f"must be of type {wanted}"]
-    faults = [
+    errors = [
         text.format(schema[keyword])
         for keyword, (holds, text) in _LIMITS.items()
         if keyword in schema and not holds(value, schema[keyword])
     ]
     if schema.get("exclusiveMinimum") and value == schema["minimum"]:
-        faults.append(f"must be above {value}")
+        errors.append(f"must be above {value}")
     if schema.get("exclusiveMaximum") and value == schema["maximum"]:
-        faults.append(f"must be below {value}")
-    return faults
+        errors.append(f"must be below {value}")
+    return errors
 
 
 def _check_untyped(where: str, namespace: Mapping[str, Any], declared: Mapping[str, Any]) -> None:

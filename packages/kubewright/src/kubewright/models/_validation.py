@@ -37,8 +37,8 @@ def validate(cls: type[T], obj: T | JSONObject, old: T | JSONObject | None) -> l
 
 def check_schema(cls: type[Object], schema: JSONObject) -> None:
     """Raise ModelError for a kind whose schema an API server would reject, with the field and what is wrong with it."""
-    if faults := check(schema, cls.__name__):
-        listed = "; ".join(f"{_as_field(fault.field)}: {fault.body}{_hint(fault.body)}" for fault in faults)
+    if errors := check(schema, cls.__name__):
+        listed = "; ".join(f"{_as_field(error.field)}: {error.body}{_hint(error.body)}" for error in errors)
         raise ModelError(f"an API server would reject the CRD: {listed}")
 
 

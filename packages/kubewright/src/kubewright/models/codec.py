@@ -32,8 +32,8 @@ def decode(cls: type[T], data: bytes) -> T:
         obj: T = (_decoders.get(cls) or _decoder(cls)).decode(data)
     except msgspec.ValidationError:
         obj = from_dict(cls, _document(cls, data))
-    except msgspec.DecodeError as fault:
-        raise DecodeError(f"{cls.__name__}: not JSON: {fault}") from fault
+    except msgspec.DecodeError as error:
+        raise DecodeError(f"{cls.__name__}: not JSON: {error}") from error
     vars(obj)[_SOURCE] = data
     return obj
 
@@ -45,8 +45,8 @@ def from_dict(cls: type[T], document: JSONObject) -> T:
         raise DecodeError(f'{_name(cls, document)}: apiVersion is "{api_version}", not "{cls.__api__.api_version}"')
     try:
         return _decoder(cls).decode(msgspec.json.encode(tolerance.normalized(document, cls)))
-    except msgspec.ValidationError as fault:
-        raise DecodeError(f"{_name(cls, document)}: {_error_text(str(fault))}") from fault
+    except msgspec.ValidationError as error:
+        raise DecodeError(f"{_name(cls, document)}: {_error_text(str(error))}") from error
 
 
 def encode(obj: Object) -> bytes:
@@ -101,8 +101,8 @@ def _head(cls: type[Object]) -> bytes:
 def _document(cls: type[Object], data: bytes) -> JSONObject:
     try:
         return read_object(data)
-    except msgspec.DecodeError as fault:
-        raise DecodeError(f"{cls.__name__}: not a JSON object: {fault}") from fault
+    except msgspec.DecodeError as error:
+        raise DecodeError(f"{cls.__name__}: not a JSON object: {error}") from error
 
 
 _decoders: Final[dict[type[Any], msgspec.json.Decoder[Any]]] = {}
@@ -112,11 +112,11 @@ with the same parts would use incomplete information, and crash the process."""
 _FAULT: Final = re.compile(r"(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
 
 
-def _error_text(fault: str) -> str:
+def _error_text(error: str) -> str:
     """Rewrite a message of msgspec to start with the field: `spec.replicas: expected int, got str`."""
-    found = _FAULT.fullmatch(fault)
+    found = _FAULT.fullmatch(error)
     if found is None:
-        return fault
+        return error
     what = found["what"].replace("`", "")
     return f"{found['path'].lstrip('.')}: {what[:1].lower()}{what[1:]}"
 

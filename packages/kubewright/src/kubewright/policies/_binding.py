@@ -41,10 +41,10 @@ class ParamRef:
         if bool(self.name) == (self.selector is not None):
             given = "both" if self.name else "neither"
             raise ConfigError(f"ParamRef: give the parameters a name or a selector, got {given}")
-        if self.name and (faults := path_segment(self.name)):
-            raise ConfigError(f"ParamRef: name={self.name!r}: {faults[0]}")
-        if self.namespace and (faults := dns1123_label(self.namespace)):
-            raise ConfigError(f"ParamRef: namespace={self.namespace!r}: {faults[0]}")
+        if self.name and (errors := path_segment(self.name)):
+            raise ConfigError(f"ParamRef: name={self.name!r}: {errors[0]}")
+        if self.namespace and (errors := dns1123_label(self.namespace)):
+            raise ConfigError(f"ParamRef: namespace={self.namespace!r}: {errors[0]}")
         check_selector("ParamRef", "selector", self.selector)
         action = self.parameter_not_found_action
         check_choice("ParamRef", "parameter_not_found_action", action, get_args(NotFoundAction))
@@ -76,8 +76,8 @@ class Binding:
 
     def __post_init__(self) -> None:
         where = f"Binding {self.name}".rstrip()
-        if self.name and (faults := dns1123_subdomain(self.name)):
-            raise ConfigError(f"Binding: name={self.name!r}: {faults[0]}")
+        if self.name and (errors := dns1123_subdomain(self.name)):
+            raise ConfigError(f"Binding: name={self.name!r}: {errors[0]}")
         if self.actions:
             check_list(where, "actions", self.actions, subject="policy")
             check_known(where, "actions", self.actions, get_args(ValidationAction))

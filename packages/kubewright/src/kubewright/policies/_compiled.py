@@ -13,28 +13,28 @@ from kubewright.models import codec
 from kubewright.policies._declaration import Policy, ValidatingPolicy
 from kubewright.policies._definitions import definitions_of
 from kubewright.policies._documents import policy_documents
-from kubewright_controlplane.policies import PolicyFault, binding_faults, policy_faults
+from kubewright_controlplane.policies import PolicyError, binding_errors, policy_errors
 
 _ITEM: Final = re.compile(r"spec\.(\w+)\[(\d+)\]\.(.*)")
 
 
 def check_policy(policy: Policy) -> None:
-    """Raise ConfigError for the first fault of a policy and its bindings."""
+    """Raise ConfigError for the first error of a policy and its bindings."""
     document, *bindings = (codec.to_dict(each) for each in policy_documents([policy]))
-    for fault in policy_faults(document, definitions=definitions_of(policy)):
-        raise ConfigError(f"policy {policy.name}: {_described(fault, policy)}")
+    for error in policy_errors(document, definitions=definitions_of(policy)):
+        raise ConfigError(f"policy {policy.name}: {_described(error, policy)}")
     for binding in bindings:
-        for fault in binding_faults(binding):
+        for error in binding_errors(binding):
             raise ConfigError(
-                f"policy {policy.name}: binding {binding['metadata']['name']}: {_described(fault, policy)}"
+                f"policy {policy.name}: binding {binding['metadata']['name']}: {_described(error, policy)}"
             )
 
 
-def _described(fault: PolicyFault, policy: Policy) -> str:
-    """Return a fault with the argument in Python that it is about."""
-    where = _argument(fault.field, policy)
-    shows_source = "\n" in fault.message or not fault.expression
-    return f"{where}: {fault.message}" if shows_source else f"{where}: {fault.expression}: {fault.message}"
+def _described(error: PolicyError, policy: Policy) -> str:
+    """Return an error with the argument in Python that it is about."""
+    where = _argument(error.field, policy)
+    shows_source = "\n" in error.message or not error.expression
+    return f"{where}: {error.message}" if shows_source else f"{where}: {error.expression}: {error.message}"
 
 
 def _argument(field: str, policy: Policy) -> str:

@@ -85,8 +85,8 @@ class Policy:
             raise ConfigError(
                 f"a policy begins with its name, got {shown(name)}: write {type(self).__name__}('...', ...)"
             )
-        if faults := dns1123_subdomain(name):
-            raise ConfigError(f"policy {name!r}: {faults[0]}")
+        if errors := dns1123_subdomain(name):
+            raise ConfigError(f"policy {name!r}: {errors[0]}")
         self.rules: tuple[Rule, ...] = self._rules(kinds, options)
         """Which requests match."""
         self.exclude: tuple[Rule, ...] = tuple(options.get("exclude", ()))
@@ -243,8 +243,8 @@ class ValidatingPolicy(Policy):
         if len(self.audit_annotations) > _MOST_ANNOTATIONS:
             raise ConfigError(f"{where}: at most {_MOST_ANNOTATIONS} are possible, got {len(self.audit_annotations)}")
         for key, expression in self.audit_annotations.items():
-            if faults := qualified_name(f"{self.name}/{key}"):
-                raise ConfigError(f"{where}: {key!r}: {faults[0]}")
+            if errors := qualified_name(f"{self.name}/{key}"):
+                raise ConfigError(f"{where}: {key!r}: {errors[0]}")
             if not expression.strip():
                 raise ConfigError(f"{where}: {key!r}: the expression is empty; write one in CEL")
             if len(expression.strip().encode()) > _LONGEST_ANNOTATION:

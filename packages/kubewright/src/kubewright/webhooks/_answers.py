@@ -71,10 +71,10 @@ async def _validate(webhook: Validator[Any], ctx: AdmissionContext[Any]) -> Admi
     if result is not None and inspect.isawaitable(result):
         result = await result
     if result is not None:
-        faults = _faults(result)
-        if faults:
+        errors = _errors(result)
+        if errors:
             kind = ctx.request.kind
-            raise Invalid.of(kind.kind, kind.group, ctx.name, faults)
+            raise Invalid.of(kind.kind, kind.group, ctx.name, errors)
     return AdmissionResponse(warnings=ctx.warnings, audit_annotations=ctx.audit_annotations)
 
 
@@ -103,11 +103,11 @@ def _check_kind(kind: type[Object], given: GroupVersionKind) -> None:
         )
 
 
-def _faults(result: object) -> Sequence[FieldError]:
+def _errors(result: object) -> Sequence[FieldError]:
     if isinstance(result, (list, tuple)):
-        faults = cast("Sequence[object]", result)
-        if all(isinstance(each, FieldError) for each in faults):
-            return cast("Sequence[FieldError]", faults)
+        errors = cast("Sequence[object]", result)
+        if all(isinstance(each, FieldError) for each in errors):
+            return cast("Sequence[FieldError]", errors)
     raise TypeError(f"the validator returned {result!r}; it must return None or a list of FieldErrors")
 
 

@@ -92,7 +92,7 @@ def check_conditions(where: str, conditions: Mapping[str, str]) -> None:
             f"them with &&"
         )
     for name, expression in conditions.items():
-        if faults := qualified_name(name):
-            fail(where, "match_conditions", name, f"the name of a condition {faults[0]}")
+        if errors := qualified_name(name):
+            fail(where, "match_conditions", name, f"the name of a condition {errors[0]}")
         if not expression.strip():
             fail(where, "match_conditions", name, "the expression is empty; write one in CEL")

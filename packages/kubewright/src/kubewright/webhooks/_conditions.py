@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubewright.machinery.errors import ConfigError
-from kubewright_controlplane.policies import condition_faults
+from kubewright_controlplane.policies import condition_errors
 
 
 def compile_conditions(where: str, conditions: Mapping[str, str]) -> None:
     """Raise ConfigError for an expression that the API server would reject."""
-    for fault in condition_faults(conditions):
-        raise ConfigError(f"{where}: match_conditions: {fault.field!r}: {fault.expression}: {fault.message}")
+    for error in condition_errors(conditions):
+        raise ConfigError(f"{where}: match_conditions: {error.field!r}: {error.expression}: {error.message}")

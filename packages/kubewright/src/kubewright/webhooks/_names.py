@@ -36,7 +36,7 @@ def default_name(api: APIResource, subresource: str, *, mutating: bool) -> str:
     return f"{'m' if mutating else 'v'}{api.kind.lower()}{tail}-{api.version}.{_DOMAIN}"
 
 
-def path_fault(path: str) -> str:
+def path_error(path: str) -> str:
     """Return what is wrong with the path of an admission webhook; "" if nothing."""
     if path == CONVERT_PATH:
         return f"{CONVERT_PATH} is the path of conversions; choose another one"
@@ -45,7 +45,7 @@ def path_fault(path: str) -> str:
     return ""
 
 
-def name_fault(name: str) -> str:
+def name_error(name: str) -> str:
     """Return what is wrong with the name of a webhook; "" if nothing.
 
     Source: IsFullyQualifiedName in k8s.io/apimachinery/pkg/util/validation.

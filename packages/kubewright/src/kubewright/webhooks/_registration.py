@@ -23,7 +23,7 @@ from kubewright.webhooks._checks import (
     fail,
     has_control_plane,
 )
-from kubewright.webhooks._names import name_fault, path_fault
+from kubewright.webhooks._names import name_error, path_error
 from kubewright.webhooks._review import Operation
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ class Registration:
     service_port: int | None = None
 
     def __post_init__(self) -> None:
-        if fault := name_fault(self.name):
-            self._fail("name", self.name, fault)
-        if fault := path_fault(self.path):
-            self._fail("path", self.path, fault)
+        if error := name_error(self.name):
+            self._fail("name", self.name, error)
+        if error := path_error(self.path):
+            self._fail("path", self.path, error)
         self._check_rule()
         self._check_choices()
         self._check_numbers()

@@ -69,20 +69,20 @@ def write(
     if output == "text":
         for broken in breaking:
             console.say(f"{console.bad('Breaking change')}: {broken}")
-    faults = _faults(changes if check else (), breaking)
-    if faults:
-        raise click.ClickException("; ".join(faults))
+    errors = _errors(changes if check else (), breaking)
+    if errors:
+        raise click.ClickException("; ".join(errors))
     if not changes and output == "text":
         console.say("everything is up to date")
 
 
-def _faults(changes: Sequence[Change], breaking: Sequence[BreakingChange]) -> list[str]:
-    faults: list[str] = []
+def _errors(changes: Sequence[Change], breaking: Sequence[BreakingChange]) -> list[str]:
+    errors: list[str] = []
     if changes:
         names = ", ".join(change.name for change in changes)
-        faults.append(f"not up to date: {names}; run this without --check")
+        errors.append(f"not up to date: {names}; run this without --check")
     if breaking:
         crds = ", ".join(sorted({each.crd for each in breaking}))
         count = f"{len(breaking)} change{'s' if len(breaking) > 1 else ''}"
-        faults.append(f"{count} of {crds} would break users of the released CRDs; each is listed with a way out")
-    return faults
+        errors.append(f"{count} of {crds} would break users of the released CRDs; each is listed with a way out")
+    return errors

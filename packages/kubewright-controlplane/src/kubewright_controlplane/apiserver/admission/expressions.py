@@ -66,7 +66,7 @@ def variable_values(
 class _Condition:
     source: str
     expression: CheckedExpression | None
-    fault: str = ""
+    error: str = ""
     """Why the expression is invalid; one that an older server stored may be."""
 
 
@@ -97,37 +97,37 @@ class MatchConditions:
         """
         values = [*variable_values(self.names, write, authorizer), *more]
         try:
-            faults = self._evaluate(values)
+            errors = self._evaluate(values)
         except CostExceeded as error:
-            faults = [str(error)]
-        if faults is None:
+            errors = [str(error)]
+        if errors is None:
             return False
-        if not faults:
+        if not errors:
             return True
         if self._failure_policy == "Ignore":
             return False
-        distinct = list(dict.fromkeys(faults))
+        distinct = list(dict.fromkeys(errors))
         why = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
         own = write.attributes.resource
         raise forbidden_object(own.group, own.plural, write.attributes.name, why)
 
     def _evaluate(self, values: Sequence[Any]) -> list[str] | None:
-        """Return the faults of conditions that have no value; None if one is false. Raises CostExceeded."""
-        faults: list[str] = []
+        """Return the errors of conditions that have no value; None if one is false. Raises CostExceeded."""
+        errors: list[str] = []
         budget, meter = CONDITIONS_BUDGET, Meter(TIME_LIMIT)
         is_false = False
         for condition in self._conditions:
             if condition.expression is None:
-                faults.append(f"compilation error: {condition.fault}")
+                errors.append(f"compilation error: {condition.error}")
                 continue
             outcome = condition.expression.program.attempt(values, EXPRESSION_LIMIT, meter)
             budget -= outcome.cost
             is_false = is_false or outcome.value is False
             if outcome.error:
-                faults.append(f"expression '{condition.source}' resulted in error: {outcome.error}")
+                errors.append(f"expression '{condition.source}' resulted in error: {outcome.error}")
             if budget < 0:
                 raise CostExceeded(OUT_OF_BUDGET)
-        return None if is_false else faults
+        return None if is_false else errors
 
 
 def _compiled(source: str, variables: Mapping[str, Type]) -> _Condition:

@@ -36,20 +36,20 @@ class LimitRanger(Plugin):
         obj = attributes.object
         if obj is None or not attributes.namespace:
             return
-        faults: list[str] = []
+        errors: list[str] = []
         if concerns(attributes, "pods", "CREATE"):
             for item in self._items(attributes, "Container"):
                 for container in _containers(obj):
-                    faults += _faults(item, container.get("resources") or {})
+                    errors += _errors(item, container.get("resources") or {})
             for item in self._items(attributes, "Pod"):
-                faults += _faults(item, pod_total(obj))
+                errors += _errors(item, pod_total(obj))
         elif concerns(attributes, "persistentvolumeclaims", "CREATE", "UPDATE"):
             requests = {"requests": (obj["spec"].get("resources") or {}).get("requests") or {}}
             for item in self._items(attributes, "PersistentVolumeClaim"):
-                faults += _faults({**item, "max": {}}, requests)
-                faults += _request_faults(item, requests["requests"])
-        if faults:
-            raise rejection(attributes, faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+                errors += _errors({**item, "max": {}}, requests)
+                errors += _request_errors(item, requests["requests"])
+        if errors:
+            raise rejection(attributes, errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
     def _items(self, attributes: Attributes, kind: str) -> Iterator[JSONObject]:
         for limit_range in self._resources.registry("limitranges").read_all(attributes.namespace):
@@ -79,15 +79,15 @@ def _set_defaults(pod: JSONObject, item: JSONObject) -> None:
         pod["metadata"]["annotations"] = {**annotations, _ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
 
 
-def _faults(item: JSONObject, resources: JSONObject) -> list[str]:
+def _errors(item: JSONObject, resources: JSONObject) -> list[str]:
     kind = item["type"]
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    faults: list[str] = []
+    errors: list[str] = []
     for name, value in (item.get("min") or {}).items():
-        faults += _bound("minimum", kind, name, value, requests, limits)
+        errors += _bound("minimum", kind, name, value, requests, limits)
     for name, value in (item.get("max") or {}).items():
-        faults += _bound("maximum", kind, name, value, limits, requests)
-    return faults
+        errors += _bound("maximum", kind, name, value, limits, requests)
+    return errors
 
 
 def _bound(word: str, kind: str, name: str, bound: Any, first: Amounts, second: Amounts) -> list[str]:
@@ -106,17 +106,17 @@ def _bound(word: str, kind: str, name: str, bound: Any, first: Amounts, second: 
     return []
 
 
-def _request_faults(item: JSONObject, requests: Amounts) -> list[str]:
+def _request_errors(item: JSONObject, requests: Amounts) -> list[str]:
     """Check the maximum of a claim against its request."""
-    faults: list[str] = []
+    errors: list[str] = []
     for name, value in (item.get("max") or {}).items():
         enforced = Quantity.of(value)
         text = f"maximum {name} usage per {item['type']} is {enforced}"
         if name not in requests:
-            faults.append(f"{text}.  No request is specified")
+            errors.append(f"{text}.  No request is specified")
         elif Quantity.of(requests[name]) > enforced:
-            faults.append(f"{text}, but request is {Quantity.of(requests[name])}")
-    return faults
+            errors.append(f"{text}, but request is {Quantity.of(requests[name])}")
+    return errors
 
 
 def pod_total(pod: JSONObject) -> JSONObject:

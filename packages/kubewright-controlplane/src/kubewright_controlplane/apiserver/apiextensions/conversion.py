@@ -198,8 +198,8 @@ def _checked(index: int, given: JSONObject, found: Any, api_version: str) -> JSO
             raise _failed(source, f"returned invalid object: {why}")
     for field in _FROM_WEBHOOK:
         _check_strings(source, field, metadata.get(field))
-    if faults := _changed_faults(metadata, old):
-        raise _failed(source, f"returned invalid metadata: {'; '.join(map(str, faults))}")
+    if errors := _changed_errors(metadata, old):
+        raise _failed(source, f"returned invalid metadata: {'; '.join(map(str, errors))}")
     return document
 
 
@@ -214,17 +214,17 @@ def _check_strings(source: str, field: str, values: Any) -> None:
             raise _failed(source, f"returned invalid metadata: {why}")
 
 
-def _changed_faults(new: JSONObject, old: Mapping[str, Any]) -> list[FieldError]:
-    """Return the faults of labels and annotations that the webhook has changed."""
-    faults: list[FieldError] = []
+def _changed_errors(new: JSONObject, old: Mapping[str, Any]) -> list[FieldError]:
+    """Return the errors of labels and annotations that the webhook has changed."""
+    errors: list[FieldError] = []
     if (labels := new.get("labels") or {}) != (old.get("labels") or {}):
         for key, value in labels.items():
-            faults += named("metadata.labels", key, names.qualified_name)
-            faults += named("metadata.labels", value, names.label_value)
+            errors += named("metadata.labels", key, names.qualified_name)
+            errors += named("metadata.labels", value, names.label_value)
     if (annotations := new.get("annotations") or {}) != (old.get("annotations") or {}):
         for key in annotations:
-            faults += named("metadata.annotations", key.lower(), names.qualified_name)
-    return faults
+            errors += named("metadata.annotations", key.lower(), names.qualified_name)
+    return errors
 
 
 def _restored(old: JSONObject, converted: JSONObject) -> JSONObject:

@@ -38,7 +38,7 @@ class InstanceStrategy(Strategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         if self._scale is None:
             return []
-        return replica_faults(obj, self._scale["specReplicasPath"], self._scale["statusReplicasPath"])
+        return replica_errors(obj, self._scale["specReplicasPath"], self._scale["statusReplicasPath"])
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         had = (old["metadata"].get("finalizers") or ()) if old else ()
@@ -61,21 +61,21 @@ def value_at(obj: JSONObject, path: str) -> Any:
     return value
 
 
-def replica_faults(obj: JSONObject, *paths: str) -> list[FieldError]:
-    """Return the faults of replica counts that a Scale could not show."""
-    faults: list[FieldError] = []
+def replica_errors(obj: JSONObject, *paths: str) -> list[FieldError]:
+    """Return the errors of replica counts that a Scale could not show."""
+    errors: list[FieldError] = []
     for path in paths:
         value = value_at(obj, path)
         if value is None:
             continue
         if not isinstance(value, int) or isinstance(value, bool):
             why = f"accessor error: {_text(value)} is of the type {_go_type(value)}, expected int64"
-            faults.append(invalid(path, 0, f"{path} {why}"))
+            errors.append(invalid(path, 0, f"{path} {why}"))
         elif value < 0:
-            faults.append(invalid(path, value, "should be a non-negative integer"))
+            errors.append(invalid(path, value, "should be a non-negative integer"))
         elif value > _MAX_INT32:
-            faults.append(invalid(path, value, f"should be less than or equal to {_MAX_INT32}"))
-    return faults
+            errors.append(invalid(path, value, f"should be less than or equal to {_MAX_INT32}"))
+    return errors
 
 
 def _go_type(value: Any) -> str:

@@ -17,7 +17,7 @@ from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.columns import printer
 from kubewright_controlplane.apiserver.apiextensions.conversion import WebhookConverter, declared_converter
-from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_faults, value_at
+from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_errors, value_at
 from kubewright_controlplane.apiserver.registry.model import Resource, Subresource
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
 from kubewright_controlplane.schema.structural.schema import Schema
@@ -118,7 +118,7 @@ def _subresources(declared: JSONObject) -> dict[str, Subresource]:
 
 class _InstanceScale(ScaleView):
     def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        return replica_faults(obj, f".{'.'.join(self.replicas)}")
+        return replica_errors(obj, f".{'.'.join(self.replicas)}")
 
 
 def _steps(path: str) -> tuple[str, ...]:

@@ -18,50 +18,50 @@ from kubewright.machinery.fields import (
 )
 from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright_controlplane.apiserver.apiextensions.versions import (
-    shared_faults,
+    shared_errors,
     shared_parts,
     shown,
-    version_faults,
-    version_name_faults,
+    version_errors,
+    version_name_errors,
 )
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.webhooks.validation import client_config_faults, review_version_faults
+from kubewright_controlplane.apiserver.webhooks.validation import client_config_errors, review_version_errors
 
 _SCOPES: Final = ("Cluster", "Namespaced")
 
 
 def validate(crd: JSONObject) -> list[FieldError]:
-    """Return the faults of a definition, except those of its metadata."""
+    """Return the errors of a definition, except those of its metadata."""
     spec: JSONObject = crd["spec"]
-    faults = _name_faults(crd)
-    faults += _group_faults(spec)
-    faults += checks.one_of("spec.scope", spec.get("scope"), _SCOPES)
+    errors = _name_errors(crd)
+    errors += _group_errors(spec)
+    errors += checks.one_of("spec.scope", spec.get("scope"), _SCOPES)
     versions: list[JSONObject] = spec.get("versions") or []
     shared = shared_parts(versions)
-    faults += _versions_faults(spec, versions, shared)
-    faults += _names_faults(spec.get("names") or {})
-    faults += shared_faults(shared, versions)
+    errors += _versions_errors(spec, versions, shared)
+    errors += _names_errors(spec.get("names") or {})
+    errors += shared_errors(shared, versions)
     conversion: JSONObject = spec.get("conversion") or {}
-    faults += _conversion_faults(conversion) + _selectable_faults(conversion, versions)
+    errors += _conversion_errors(conversion) + _selectable_errors(conversion, versions)
     if spec.get("preserveUnknownFields"):
         why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
-        faults.append(invalid("spec.preserveUnknownFields", True, why))
-    return faults + _stored_faults(crd, versions)
+        errors.append(invalid("spec.preserveUnknownFields", True, why))
+    return errors + _stored_errors(crd, versions)
 
 
 def validate_update(crd: JSONObject, old: JSONObject, *, established: bool) -> list[FieldError]:
-    """Return the faults of a change. Names and scope cannot change once objects are stored under them."""
+    """Return the errors of a change. Names and scope cannot change once objects are stored under them."""
     new_spec, old_spec = crd["spec"], old["spec"]
     new_names, old_names = new_spec["names"], old_spec["names"]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if established:
-        faults += checks.immutable("spec.scope", new_spec.get("scope"), old_spec.get("scope"))
-        faults += checks.immutable("spec.names.kind", new_names.get("kind"), old_names.get("kind"))
-    faults += checks.immutable("spec.group", new_spec.get("group"), old_spec.get("group"))
-    return faults + checks.immutable("spec.names.plural", new_names.get("plural"), old_names.get("plural"))
+        errors += checks.immutable("spec.scope", new_spec.get("scope"), old_spec.get("scope"))
+        errors += checks.immutable("spec.names.kind", new_names.get("kind"), old_names.get("kind"))
+    errors += checks.immutable("spec.group", new_spec.get("group"), old_spec.get("group"))
+    return errors + checks.immutable("spec.names.plural", new_names.get("plural"), old_names.get("plural"))
 
 
-def _name_faults(crd: JSONObject) -> list[FieldError]:
+def _name_errors(crd: JSONObject) -> list[FieldError]:
     # an update cannot change the name, and reports what it does change separately
     if crd["metadata"].get("resourceVersion"):
         return []
@@ -72,7 +72,7 @@ def _name_faults(crd: JSONObject) -> list[FieldError]:
     return [invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]
 
 
-def _group_faults(spec: JSONObject) -> list[FieldError]:
+def _group_errors(spec: JSONObject) -> list[FieldError]:
     group = spec.get("group") or ""
     if not group:
         return [required("spec.group")]
@@ -82,54 +82,54 @@ def _group_faults(spec: JSONObject) -> list[FieldError]:
     return [] if "." in group else [invalid("spec.group", group, "should be a domain with at least one dot")]
 
 
-def _versions_faults(spec: JSONObject, versions: list[JSONObject], shared: Mapping[str, Any]) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _versions_errors(spec: JSONObject, versions: list[JSONObject], shared: Mapping[str, Any]) -> list[FieldError]:
+    errors: list[FieldError] = []
     if "schema" not in shared:
         for index, version in enumerate(versions):
             if not (version.get("schema") or {}).get("openAPIV3Schema"):
-                faults.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
+                errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema"))
     if spec.get("preserveUnknownFields") and any(_has_default(each.get("schema")) for each in versions):
         why = "must be false in order to use defaults in the schema"
-        faults.append(invalid("spec.preserveUnknownFields", True, why))
+        errors.append(invalid("spec.preserveUnknownFields", True, why))
     for index, version in enumerate(versions):
-        faults += version_faults(f"spec.versions[{index}]", version, shared)
+        errors += version_errors(f"spec.versions[{index}]", version, shared)
     path, value = "spec.versions", shown(versions, shared)
     if len({each.get("name") for each in versions}) < len(versions):
-        faults.append(invalid(path, value, "must contain unique version names"))
+        errors.append(invalid(path, value, "must contain unique version names"))
     if sum(1 for each in versions if each.get("storage")) != 1:
-        faults.append(invalid(path, value, "must have exactly one version marked as storage version"))
+        errors.append(invalid(path, value, "must have exactly one version marked as storage version"))
     if versions:  # `spec.version` is the name of the first version, as in v1beta1
-        faults += version_name_faults("spec.version", versions[0])
-    return faults
+        errors += version_name_errors("spec.version", versions[0])
+    return errors
 
 
-def _names_faults(given: JSONObject) -> list[FieldError]:
+def _names_errors(given: JSONObject) -> list[FieldError]:
     path = "spec.names"
-    faults = [
+    errors = [
         required(f"{path}.{field}") for field in ("plural", "singular", "kind", "listKind") if not given.get(field)
     ]  # fmt: skip
     for field in ("plural", "singular"):
-        faults += _label_faults(f"{path}.{field}", given.get(field) or "")
+        errors += _label_errors(f"{path}.{field}", given.get(field) or "")
     for field in ("kind", "listKind"):
         name = given.get(field) or ""
         wrong = names.dns1035_label(name.lower()) if name else []
         if wrong:
             why = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
-            faults.append(invalid(f"{path}.{field}", name, why))
+            errors.append(invalid(f"{path}.{field}", name, why))
     for field in ("shortNames", "categories"):
         for index, name in enumerate(given.get(field) or ()):
-            faults += _label_faults(f"{path}.{field}[{index}]", name)
+            errors += _label_errors(f"{path}.{field}[{index}]", name)
     if given.get("kind") and given.get("kind") == given.get("listKind"):
-        faults.append(invalid(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same"))
-    return faults
+        errors.append(invalid(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same"))
+    return errors
 
 
-def _label_faults(path: str, name: str) -> list[FieldError]:
+def _label_errors(path: str, name: str) -> list[FieldError]:
     wrong = names.dns1035_label(name) if name else []
     return [invalid(path, name, ",".join(wrong))] if wrong else []
 
 
-def _conversion_faults(conversion: JSONObject) -> list[FieldError]:
+def _conversion_errors(conversion: JSONObject) -> list[FieldError]:
     strategy = conversion.get("strategy") or ""
     if not strategy:
         return [required("spec.conversion.strategy")]
@@ -139,20 +139,20 @@ def _conversion_faults(conversion: JSONObject) -> list[FieldError]:
     config, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
     if strategy == "None":
         why = "should not be set when strategy is not set to Webhook"
-        faults = [forbidden("spec.conversion.webhookClientConfig", why)] if config is not None else []
-        return faults + ([forbidden("spec.conversion.conversionReviewVersions", why)] if versions else [])
+        errors = [forbidden("spec.conversion.webhookClientConfig", why)] if config is not None else []
+        return errors + ([forbidden("spec.conversion.conversionReviewVersions", why)] if versions else [])
     if config is None:
-        faults = [required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook")]
+        errors = [required("spec.conversion.webhookClientConfig", "required when strategy is set to Webhook")]
     else:
-        faults = client_config_faults("spec.conversion.webhookClientConfig", config)
-    return faults + _review_version_faults("spec.conversion.conversionReviewVersions", versions)
+        errors = client_config_errors("spec.conversion.webhookClientConfig", config)
+    return errors + _review_version_errors("spec.conversion.conversionReviewVersions", versions)
 
 
-def _review_version_faults(path: str, versions: list[str]) -> list[FieldError]:
-    return review_version_faults(path, versions) if versions else [required(path)]
+def _review_version_errors(path: str, versions: list[str]) -> list[FieldError]:
+    return review_version_errors(path, versions) if versions else [required(path)]
 
 
-def _selectable_faults(conversion: JSONObject, versions: list[JSONObject]) -> list[FieldError]:
+def _selectable_errors(conversion: JSONObject, versions: list[JSONObject]) -> list[FieldError]:
     """Reject field selectors that differ between versions that a webhook converts: a real API server selects by the
     converted object, this one by the object as it was written.
     """
@@ -167,17 +167,17 @@ def _selectable_faults(conversion: JSONObject, versions: list[JSONObject]) -> li
     ]
 
 
-def _stored_faults(crd: JSONObject, versions: list[JSONObject]) -> list[FieldError]:
+def _stored_errors(crd: JSONObject, versions: list[JSONObject]) -> list[FieldError]:
     path, stored = "status.storedVersions", (crd.get("status") or {}).get("storedVersions") or []
     if not stored:
         return [invalid(path, None, "must have at least one stored version")]
     known = [each.get("name") for each in versions]
-    faults = [
+    errors = [
         invalid(path, stored, f"must have the storage version {each.get('name')}")
         for each in versions
         if each.get("storage") and each.get("name") not in stored
     ]
-    return faults + [
+    return errors + [
         invalid(
             f"{path}[{index}]",
             name,

@@ -1,7 +1,7 @@
 """Validation of the versions of a CustomResourceDefinition.
 
-The API server validates what all versions have in common only once, and reports its faults at the v1beta1 field:
-faults in the schema of the only version are at `spec.validation`, not at `spec.versions[0].schema`. For this reason a
+The API server validates what all versions have in common only once, and reports its errors at the v1beta1 field:
+errors in the schema of the only version are at `spec.validation`, not at `spec.versions[0].schema`. For this reason a
 real API server requires equal selectable fields in all versions if their schemas are equal, and so does this one.
 
 Follows k8s.io/apiextensions-apiserver pkg/apis/apiextensions (v1/conversion.go and validation).
@@ -41,7 +41,7 @@ def shared_parts(versions: Sequence[JSONObject]) -> Mapping[str, Any]:
 
 
 def shown(versions: Sequence[JSONObject], shared: Mapping[str, Any]) -> list[JSONObject] | None:
-    """Return versions as the API server shows them in a fault: in its internal form, without the common parts."""
+    """Return versions as the API server shows them in an error: in its internal form, without the common parts."""
     return [
         {
             "Name": each.get("name") or "",
@@ -55,51 +55,51 @@ def shown(versions: Sequence[JSONObject], shared: Mapping[str, Any]) -> list[JSO
     ] or None
 
 
-def shared_faults(shared: Mapping[str, Any], versions: Sequence[JSONObject]) -> list[FieldError]:
-    """Return the faults in the common parts."""
+def shared_errors(shared: Mapping[str, Any], versions: Sequence[JSONObject]) -> list[FieldError]:
+    """Return the errors in the common parts."""
     has_status = any(_has_status(each) for each in versions)
     missing = "may only be set when validations.schema is included"
-    return _part_faults("spec", "spec.validation", shared, has_status=has_status, missing=missing)
+    return _part_errors("spec", "spec.validation", shared, has_status=has_status, missing=missing)
 
 
-def version_faults(path: str, version: JSONObject, shared: Mapping[str, Any]) -> list[FieldError]:
-    """Return the faults in the parts that belong to one version."""
-    faults = version_name_faults(f"{path}.name", version)
+def version_errors(path: str, version: JSONObject, shared: Mapping[str, Any]) -> list[FieldError]:
+    """Return the errors in the parts that belong to one version."""
+    errors = version_name_errors(f"{path}.name", version)
     warning = version.get("deprecationWarning")
     if warning is not None:
-        faults += [invalid(f"{path}.deprecationWarning", warning, why) for why in _warning_faults(version, warning)]
+        errors += [invalid(f"{path}.deprecationWarning", warning, why) for why in _warning_errors(version, warning)]
     own: dict[str, Any] = {part: version[part] for part in _PARTS if part in version and part not in shared}
     missing = "may only be set when `version.schema.openAPIV3Schema` is not included"
-    return faults + _part_faults(path, f"{path}.schema", own, has_status=_has_status(version), missing=missing)
+    return errors + _part_errors(path, f"{path}.schema", own, has_status=_has_status(version), missing=missing)
 
 
-def version_name_faults(path: str, version: JSONObject) -> list[FieldError]:
+def version_name_errors(path: str, version: JSONObject) -> list[FieldError]:
     name = version.get("name") or ""
     wrong = names.dns1035_label(name)
     return [invalid(path, name, ",".join(wrong))] if wrong else []
 
 
-def _part_faults(
+def _part_errors(
     path: str, schema_path: str, parts: Mapping[str, Any], *, has_status: bool, missing: str
 ) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     schema = (parts.get("schema") or {}).get("openAPIV3Schema")
     if schema:
-        faults += _schema_faults(schema_path, schema, has_status=has_status)
-    faults += _scale_faults(f"{path}.subresources", (parts.get("subresources") or {}).get("scale"))
+        errors += _schema_errors(schema_path, schema, has_status=has_status)
+    errors += _scale_errors(f"{path}.subresources", (parts.get("subresources") or {}).get("scale"))
     for index, column in enumerate(parts.get("additionalPrinterColumns") or ()):
-        faults += _column_faults(f"{path}.additionalPrinterColumns[{index}]", column)
+        errors += _column_errors(f"{path}.additionalPrinterColumns[{index}]", column)
     selectable = parts.get("selectableFields") or []
     if selectable and not schema:
-        return [*faults, invalid(f"{path}.selectableFields", "", missing)]
-    return faults + _selectable_faults(f"{path}.selectableFields", selectable, schema or {})
+        return [*errors, invalid(f"{path}.selectableFields", "", missing)]
+    return errors + _selectable_errors(f"{path}.selectableFields", selectable, schema or {})
 
 
 def _has_status(version: JSONObject) -> bool:
     return "status" in (version.get("subresources") or {})
 
 
-def _warning_faults(version: JSONObject, warning: str) -> Iterator[str]:
+def _warning_errors(version: JSONObject, warning: str) -> Iterator[str]:
     if not version.get("deprecated"):
         yield "can only be set for deprecated versions"
         return
@@ -111,85 +111,85 @@ def _warning_faults(version: JSONObject, warning: str) -> Iterator[str]:
         yield "must only contain printable UTF-8 characters"
 
 
-def _schema_faults(path: str, schema: JSONObject, *, has_status: bool) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _schema_errors(path: str, schema: JSONObject, *, has_status: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     if has_status:
         if schema.get("type") != "object":
             why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-            faults.append(invalid(f"{path}.openAPIV3Schema.type", schema.get("type") or "", why))
+            errors.append(invalid(f"{path}.openAPIV3Schema.type", schema.get("type") or "", why))
         elif any(field not in _AT_ROOT_WITH_STATUS for field in schema if schema[field]):
             listed = " ".join(sorted(_AT_ROOT_WITH_STATUS))
             why = f"only [{listed}] fields are allowed at the root of the schema if the status subresource is enabled"
-            faults.append(invalid(f"{path}.openAPIV3Schema", schema, why))
+            errors.append(invalid(f"{path}.openAPIV3Schema", schema, why))
     structural = check(schema)
-    return faults + [FieldError(each.reason, f"{path}.{each.field}", each.value, each.detail) for each in structural]
+    return errors + [FieldError(each.reason, f"{path}.{each.field}", each.value, each.detail) for each in structural]
 
 
-def _scale_faults(path: str, scale: JSONObject | None) -> list[FieldError]:
+def _scale_errors(path: str, scale: JSONObject | None) -> list[FieldError]:
     if scale is None:
         return []
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for field, root in (("specReplicasPath", "spec"), ("statusReplicasPath", "status")):
         at, value = f"{path}.scale.{field}", scale.get(field) or ""
         if not value:
-            faults.append(required(at))
-        elif _simple_path_faults(at, value):
-            faults += _simple_path_faults(at, value)
+            errors.append(required(at))
+        elif _simple_path_errors(at, value):
+            errors += _simple_path_errors(at, value)
         elif not value.startswith(f".{root}."):
-            faults.append(invalid(at, value, f"should be a json path under .{root}"))
+            errors.append(invalid(at, value, f"should be a json path under .{root}"))
     selector = scale.get("labelSelectorPath")
     if selector:
         at = f"{path}.scale.labelSelectorPath"
-        wrong = _simple_path_faults(at, selector)
-        faults += wrong
+        wrong = _simple_path_errors(at, selector)
+        errors += wrong
         if not wrong and not selector.startswith((".spec.", ".status.")):
-            faults.append(invalid(at, selector, "should be a json path under either .spec or .status"))
-    return faults
+            errors.append(invalid(at, selector, "should be a json path under either .spec or .status"))
+    return errors
 
 
-def _column_faults(path: str, column: JSONObject) -> list[FieldError]:
-    faults = [] if column.get("name") else [required(f"{path}.name")]
+def _column_errors(path: str, column: JSONObject) -> list[FieldError]:
+    errors = [] if column.get("name") else [required(f"{path}.name")]
     kind, style, json_path = (column.get(field) or "" for field in ("type", "format", "jsonPath"))
     types = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not kind:
-        faults.append(required(f"{path}.type", types))
+        errors.append(required(f"{path}.type", types))
     elif kind not in _COLUMN_TYPES:
-        faults.append(invalid(f"{path}.type", kind, types))
+        errors.append(invalid(f"{path}.type", kind, types))
     if style and style not in _COLUMN_FORMATS:
-        faults.append(invalid(f"{path}.format", style, f"must be one of {','.join(_COLUMN_FORMATS)}"))
+        errors.append(invalid(f"{path}.format", style, f"must be one of {','.join(_COLUMN_FORMATS)}"))
     if not json_path:
-        return [*faults, required(f"{path}.JSONPath")]
-    return faults + _simple_path_faults(f"{path}.JSONPath", json_path)
+        return [*errors, required(f"{path}.JSONPath")]
+    return errors + _simple_path_errors(f"{path}.JSONPath", json_path)
 
 
-def _simple_path_faults(path: str, value: str) -> list[FieldError]:
+def _simple_path_errors(path: str, value: str) -> list[FieldError]:
     return [] if value.startswith(".") else [invalid(path, value, "must be a simple json path starting with .")]
 
 
-def _selectable_faults(path: str, fields: list[JSONObject], schema: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _selectable_errors(path: str, fields: list[JSONObject], schema: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, field in enumerate(fields):
         at, value = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""
         if not value:
-            faults.append(required(at))
+            errors.append(required(at))
             continue
         found = _schema_at(schema, value)
         if found is None:
-            faults.append(invalid(at, value, "is an invalid path: does not refer to a valid field"))
+            errors.append(invalid(at, value, "is an invalid path: does not refer to a valid field"))
             continue
         if value.startswith(".metadata"):
-            faults.append(invalid(at, value, "must not point to fields in metadata"))
+            errors.append(invalid(at, value, "must not point to fields in metadata"))
         if found.get("type") not in ("string", "boolean", "integer"):
             why = (
                 "must point to a field of type string, boolean or integer. "
                 "Enum string fields and strings with formats are allowed."
             )
-            faults.append(invalid(at, value, why))
+            errors.append(invalid(at, value, why))
         if value in seen:
-            faults.append(duplicate(at, value))
+            errors.append(duplicate(at, value))
         seen.add(value)
-    return [*faults, too_many(path, len(seen), _MAX_SELECTABLE)] if len(seen) > _MAX_SELECTABLE else faults
+    return [*errors, too_many(path, len(seen), _MAX_SELECTABLE)] if len(seen) > _MAX_SELECTABLE else errors
 
 
 def _schema_at(schema: JSONObject, path: str) -> JSONObject | None:

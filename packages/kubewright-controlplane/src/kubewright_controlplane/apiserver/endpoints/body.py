@@ -1,4 +1,4 @@
-"""Request bodies: documents in JSON, YAML and protobuf, patches, and the faults that strict decoding reports.
+"""Request bodies: documents in JSON, YAML and protobuf, patches, and the errors that strict decoding reports.
 
 Follows apiserver's runtime/serializer/json, strict decoding (KEP-2885) and pkg/endpoints/handlers/patch.go.
 """
@@ -112,8 +112,8 @@ def check_patched(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) 
     if kind != expected.kind:
         raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
     if api_version != expected.api_version:
-        fault = invalid("apiVersion", api_version, f"must be {expected.api_version}")
-        raise Invalid.of(kind, api_version.rpartition("/")[0], name, [fault])
+        error = invalid("apiVersion", api_version, f"must be {expected.api_version}")
+        raise Invalid.of(kind, api_version.rpartition("/")[0], name, [error])
 
 
 def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> None:

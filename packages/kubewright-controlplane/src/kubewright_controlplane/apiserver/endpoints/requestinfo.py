@@ -168,15 +168,15 @@ def check_timeout(query: Query) -> None:
 
 
 def write_options(kind: str, query: Query, request: Request, user: UserInfo, *, force: bool = False) -> WriteOptions:
-    """Return the options of a create, update or patch. Faults name `kind`. Raises Invalid."""
-    faults = _dry_run_faults(query)
+    """Return the options of a create, update or patch. Errors name `kind`. Raises Invalid."""
+    errors = _dry_run_errors(query)
     manager = query.text("fieldManager")
-    faults += _manager_faults(manager)
+    errors += _manager_errors(manager)
     validation = query.text("fieldValidation")
     if validation not in ("", "Ignore", "Strict", "Warn"):
-        faults.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
-    if faults:
-        raise Invalid.of(kind, _META, "", faults)
+        errors.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
+    if errors:
+        raise Invalid.of(kind, _META, "", errors)
     raw: JSONObject = {"kind": kind, "apiVersion": f"{_META}/v1"}
     for name in ("fieldManager", "fieldValidation"):
         if text := query.text(name):
@@ -197,34 +197,34 @@ def write_options(kind: str, query: Query, request: Request, user: UserInfo, *, 
 def apply_options(query: Query, request: Request, user: UserInfo) -> WriteOptions:
     """Return the options of a server-side apply. Raises Invalid without a fieldManager."""
     if not query.text("fieldManager"):
-        fault = required("fieldManager", "is required for apply patch")
-        raise Invalid.of("PatchOptions", _META, "", [fault])
+        error = required("fieldManager", "is required for apply patch")
+        raise Invalid.of("PatchOptions", _META, "", [error])
     return write_options("PatchOptions", query, request, user, force=query.flag("force"))
 
 
 def reject_force(query: Query) -> None:
     """Raise Invalid if `force` is set, which is only allowed for apply."""
     if query.flag("force"):
-        fault = FieldError("FieldValueForbidden", "force", None, "may not be specified for non-apply patch")
-        raise Invalid.of("PatchOptions", _META, "", [fault])
+        error = FieldError("FieldValueForbidden", "force", None, "may not be specified for non-apply patch")
+        raise Invalid.of("PatchOptions", _META, "", [error])
 
 
 def delete_options(document: JSONObject | None, query: Query, user: UserInfo) -> DeleteOptions:
     """Return the options of a delete, from its body if it has one, else from its query. Raises Invalid, BadRequest."""
     raw = document if document is not None else _delete_document(query)
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     dry_run: list[str] = raw.get("dryRun") or []
     if any(each != "All" for each in dry_run):
-        faults.append(not_supported("dryRun", dry_run, ("All",)))
+        errors.append(not_supported("dryRun", dry_run, ("All",)))
     propagation = raw.get("propagationPolicy") or ""
     orphan = raw.get("orphanDependents")
     if propagation and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
-        faults.append(invalid("propagationPolicy", propagation, detail))
+        errors.append(invalid("propagationPolicy", propagation, detail))
     elif propagation not in ("", "Foreground", "Background", "Orphan"):
-        faults.append(not_supported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
-    if faults:
-        raise Invalid.of("DeleteOptions", _META, "", faults)
+        errors.append(not_supported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
+    if errors:
+        raise Invalid.of("DeleteOptions", _META, "", errors)
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     preconditions: JSONObject = raw.get("preconditions") or {}
@@ -255,19 +255,19 @@ def _delete_document(query: Query) -> JSONObject:
     return raw
 
 
-def _dry_run_faults(query: Query) -> list[FieldError]:
+def _dry_run_errors(query: Query) -> list[FieldError]:
     if all(each == "All" for each in query.dry_run):
         return []
     return [not_supported("dryRun", list(query.dry_run), ("All",))]
 
 
-def _manager_faults(manager: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _manager_errors(manager: str) -> list[FieldError]:
+    errors: list[FieldError] = []
     if len(manager.encode()) > _FIELD_MANAGER_LIMIT:
         detail = f"may not be more than {_FIELD_MANAGER_LIMIT} bytes"
-        faults.append(FieldError("FieldValueTooLong", "fieldManager", "", detail))
+        errors.append(FieldError("FieldValueTooLong", "fieldManager", "", detail))
     for position, character in enumerate(manager):
         if not character.isprintable():
             detail = f"invalid character U+{ord(character):04X} (at position {position})"
-            faults.append(invalid("fieldManager", manager, detail))
-    return faults
+            errors.append(invalid("fieldManager", manager, detail))
+    return errors

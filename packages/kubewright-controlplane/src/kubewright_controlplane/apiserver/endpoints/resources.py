@@ -313,7 +313,7 @@ class _ResourceRequest:
         return self._registry.begin_apply(self._info.name, config, self._namespace, subresource, call)
 
     def _decode_body(self, call: WriteCall, kind: GroupVersionKind | None = None) -> JSONObject:
-        """Return the document in the body. Faults for strict decoding are noted in `call`."""
+        """Return the document in the body. Errors for strict decoding are noted in `call`."""
         content_type = self._request.headers.get("content-type", "")
         expected = kind or self._resource.gvk
         obj = body.decode(self._request.body, content_type, expected)

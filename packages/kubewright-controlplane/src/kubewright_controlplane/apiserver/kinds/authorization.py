@@ -50,20 +50,20 @@ class AccessReview(Action):
 
     def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
         spec = body.setdefault("spec", {})
-        faults = self.faults(spec, attributes)
-        if faults:
-            raise Invalid.of("", _GROUP, "", faults)
+        errors = self.errors(spec, attributes)
+        if errors:
+            raise Invalid.of("", _GROUP, "", errors)
         return answer(body, attributes, self._answer(spec, self.user(spec, attributes)))
 
     def user(self, spec: JSONObject, attributes: Attributes) -> UserInfo:
         extra = {key.lower(): tuple(values) for key, values in (spec.get("extra") or {}).items()}
         return UserInfo(spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
 
-    def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
-        faults = _attribute_faults(spec)
+    def errors(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
+        errors = _attribute_errors(spec)
         if not spec.get("user") and not spec.get("groups"):
-            faults.append(invalid("spec.user", "", "at least one of user or group must be specified"))
-        return faults
+            errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+        return errors
 
     def _answer(self, spec: JSONObject, user: UserInfo) -> JSONObject:
         access = _access(spec, user)
@@ -82,23 +82,23 @@ class SelfAccessReview(AccessReview):
     def user(self, spec: JSONObject, attributes: Attributes) -> UserInfo:
         return attributes.user
 
-    def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
-        return _attribute_faults(spec)
+    def errors(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
+        return _attribute_errors(spec)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalAccessReview(AccessReview):
     """LocalSubjectAccessReview: whether a user may do something in this namespace."""
 
-    def faults(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
-        faults = super().faults(spec, attributes)
+    def errors(self, spec: JSONObject, attributes: Attributes) -> list[FieldError]:
+        errors = super().errors(spec, attributes)
         asked, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
         if asked is not None and asked.get("namespace") != attributes.namespace:
             at = "spec.resourceAttributes.namespace"
-            faults.append(invalid(at, asked.get("namespace") or "", "must match metadata.namespace"))
+            errors.append(invalid(at, asked.get("namespace") or "", "must match metadata.namespace"))
         if path is not None:
-            faults.append(invalid("spec.nonResourceAttributes", _as_go(path), "disallowed on this kind of request"))
-        return faults
+            errors.append(invalid("spec.nonResourceAttributes", _as_go(path), "disallowed on this kind of request"))
+        return errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,11 +152,11 @@ def _access(spec: JSONObject, user: UserInfo) -> AccessAttributes:
 
 
 def _as_go(path: JSONObject) -> JSONObject:
-    """Return the attributes of a path as faults show them."""
+    """Return the attributes of a path as errors show them."""
     return {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
 
 
-def _attribute_faults(spec: JSONObject) -> list[FieldError]:
+def _attribute_errors(spec: JSONObject) -> list[FieldError]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         why = "cannot be specified in combination with resourceAttributes"

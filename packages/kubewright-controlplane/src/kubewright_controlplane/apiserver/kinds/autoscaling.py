@@ -97,25 +97,25 @@ class AutoscalerStrategy(PlainStrategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
         low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if low is not None and low < 1:
-            faults.append(invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
+            errors.append(invalid("spec.minReplicas", low, "must be greater than or equal to 1"))
         if high == 0:
-            faults.append(required("spec.maxReplicas", "must be set and greater than 0"))
+            errors.append(required("spec.maxReplicas", "must be set and greater than 0"))
         elif high < 0:
-            faults.append(invalid("spec.maxReplicas", high, "must be greater than or equal to 1"))
+            errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to 1"))
         if low is not None and high < low:
-            faults.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
+            errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
         target = spec.get("scaleTargetRef") or {}
         for field in ("kind", "name"):
-            faults += checks.required_name(f"spec.scaleTargetRef.{field}", target.get(field), names.path_segment)
-        return faults
+            errors += checks.required_name(f"spec.scaleTargetRef.{field}", target.get(field), names.path_segment)
+        return errors
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        status, faults = obj.get("status") or {}, list[FieldError]()
+        status, errors = obj.get("status") or {}, list[FieldError]()
         for field in ("currentReplicas", "desiredReplicas"):
-            faults += checks.non_negative(f"status.{field}", status.get(field))
-        return faults
+            errors += checks.non_negative(f"status.{field}", status.get(field))
+        return errors
 
 
 def _cpu_metric(utilization: int) -> JSONObject:

@@ -60,14 +60,14 @@ class JobStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults = _job_spec_faults("spec", spec)
+        errors = _job_spec_errors("spec", spec)
         if spec.get("selector") is None:
-            faults.append(required("spec.selector"))
-        faults += checks.label_selector("spec.selector", spec.get("selector"))
-        return faults + workload.match_faults(spec, spec["template"])
+            errors.append(required("spec.selector"))
+        errors += checks.label_selector("spec.selector", spec.get("selector"))
+        return errors + workload.match_errors(spec, spec["template"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        return _update_faults(obj, old)
+        return _update_errors(obj, old)
 
     def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
         """Jobs are the only kind that orphans its dependents by default, for compatibility with the first Jobs."""
@@ -98,27 +98,27 @@ class CronJobStrategy(Strategy):
         obj["status"] = {}
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        spec, faults = obj["spec"], list[FieldError]()
+        spec, errors = obj["spec"], list[FieldError]()
         if len(obj["metadata"]["name"]) > _MAX_CRONJOB_NAME:
             why = f"must be no more than {_MAX_CRONJOB_NAME} characters"
-            faults.append(invalid("metadata.name", obj["metadata"]["name"], why))
+            errors.append(invalid("metadata.name", obj["metadata"]["name"], why))
         schedule = spec.get("schedule") or ""
         if not schedule:
-            faults.append(required("spec.schedule"))
+            errors.append(required("spec.schedule"))
         elif "TZ" in schedule:
             why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-            faults.append(invalid("spec.schedule", schedule, why))
+            errors.append(invalid("spec.schedule", schedule, why))
         else:
-            faults += _schedule_faults(schedule)
+            errors += _schedule_errors(schedule)
         policies = ("Allow", "Forbid", "Replace")
-        faults += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
+        errors += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
         job = spec["jobTemplate"]["spec"]
         if job.get("manualSelector"):
-            faults.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false")))
-        faults += _job_spec_faults("spec.jobTemplate.spec", job)
+            errors.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false")))
+        errors += _job_spec_errors("spec.jobTemplate.spec", job)
         for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-            faults += checks.non_negative(f"spec.{field}", spec.get(field))
-        return faults
+            errors += checks.non_negative(f"spec.{field}", spec.get(field))
+        return errors
 
 
 def _default_job_spec(spec: JSONObject) -> None:
@@ -152,33 +152,33 @@ def _generate_selector(job: JSONObject) -> None:
     spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(_UID_LABEL, metadata["uid"])
 
 
-def _job_spec_faults(path: str, spec: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _job_spec_errors(path: str, spec: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
     for field in _COUNTS:
-        faults += checks.non_negative(f"{path}.{field}", spec.get(field))
+        errors += checks.non_negative(f"{path}.{field}", spec.get(field))
     mode = spec.get("completionMode")
     if mode is not None and mode not in ("NonIndexed", "Indexed"):
-        faults.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
+        errors.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
     if mode == "Indexed":
         if spec.get("completions") is None:
-            faults.append(required(f"{path}.completions", "when completion mode is Indexed"))
+            errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
     else:
         indexed = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
         why = "requires indexed completion mode"
-        faults += [invalid(f"{path}.{each}", spec[each], why) for each in indexed if spec.get(each) is not None]
+        errors += [invalid(f"{path}.{each}", spec[each], why) for each in indexed if spec.get(each) is not None]
     template = spec.get("template") or {}
-    faults += podspec.validate_template(f"{path}.template", template)
+    errors += podspec.validate_template(f"{path}.template", template)
     at, policy = f"{path}.template.spec.restartPolicy", (template.get("spec") or {}).get("restartPolicy")
     if not policy or policy == "Always":
-        faults.append(required(at, 'valid values: "OnFailure", "Never"'))
+        errors.append(required(at, 'valid values: "OnFailure", "Never"'))
     elif policy not in ("OnFailure", "Never"):
-        faults.append(not_supported(at, policy, ("OnFailure", "Never")))
+        errors.append(not_supported(at, policy, ("OnFailure", "Never")))
     elif spec.get("podFailurePolicy") and policy != "Never":
-        faults.append(invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
-    return faults
+        errors.append(invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
+    return errors
 
 
-def _schedule_faults(schedule: str) -> list[FieldError]:
+def _schedule_errors(schedule: str) -> list[FieldError]:
     try:
         cron.parse(schedule)
     except ValueError as error:
@@ -186,8 +186,8 @@ def _schedule_faults(schedule: str) -> list[FieldError]:
     return []
 
 
-def _update_faults(job: JSONObject, old: JSONObject) -> list[FieldError]:
-    """Return the faults of the change from `old` to `job`.
+def _update_errors(job: JSONObject, old: JSONObject) -> list[FieldError]:
+    """Return the errors of the change from `old` to `job`.
 
     Little may change, except for scheduling and resources while the Job is suspended (ValidateJobSpecUpdate, KEP-2926
     and KEP-5440).

@@ -60,28 +60,28 @@ class SigningRequestStrategy(PlainStrategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj.get("spec") or {}
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         try:
             load_pem_x509_csr(b64decode(spec.get("request") or ""))
         except ValueError:
             why = "PEM block type must be CERTIFICATE REQUEST"
-            faults.append(invalid("spec.request", spec.get("request") or "", why))
+            errors.append(invalid("spec.request", spec.get("request") or "", why))
         if not spec.get("usages"):
-            faults.append(required("spec.usages"))
+            errors.append(required("spec.usages"))
         signer = spec.get("signerName") or ""
         if not signer:
-            faults.append(required("spec.signerName"))
+            errors.append(required("spec.signerName"))
         elif "/" not in signer:
             why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-            faults.append(invalid("spec.signerName", signer, why))
+            errors.append(invalid("spec.signerName", signer, why))
         seconds = spec.get("expirationSeconds")
         if seconds is not None and seconds < 600:
-            faults.append(
+            errors.append(
                 invalid(
                     "spec.expirationSeconds", seconds, "may not specify a duration less than 600 seconds (10 minutes)"
                 )
             )
-        return faults
+        return errors
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return {"spec.signerName": (obj.get("spec") or {}).get("signerName") or ""}
@@ -105,19 +105,19 @@ class Approval(View):
 
     def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         kinds = [each.get("type") for each in _conditions(obj)]
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if all(each in kinds for each in _DECISIONS):
-            faults.append(invalid("status.conditions", kinds, "Approved and Denied conditions are mutually exclusive"))
+            errors.append(invalid("status.conditions", kinds, "Approved and Denied conditions are mutually exclusive"))
         for index, condition in enumerate(_conditions(obj)):
             path = f"status.conditions[{index}]"
             if not condition.get("type"):
-                faults.append(required(f"{path}.type"))
+                errors.append(required(f"{path}.type"))
             if condition.get("type") in _DECISIONS and condition.get("status") != "True":
-                faults.append(not_supported(f"{path}.status", condition.get("status") or "", ("True",)))
+                errors.append(not_supported(f"{path}.status", condition.get("status") or "", ("True",)))
         before = [each for each in _conditions(old) if each.get("type") in _DECISIONS]
         if any(each.get("type") not in kinds for each in before):
-            faults += checks.immutable("status.conditions", kinds, [each.get("type") for each in before])
-        return faults
+            errors += checks.immutable("status.conditions", kinds, [each.get("type") for each in before])
+        return errors
 
 
 def _conditions(obj: JSONObject) -> list[JSONObject]:

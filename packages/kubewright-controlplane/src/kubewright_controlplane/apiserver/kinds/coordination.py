@@ -23,12 +23,12 @@ class LeaseStrategy(UpsertStrategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
         if duration is not None and duration <= 0:
-            faults.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
+            errors.append(invalid("spec.leaseDurationSeconds", duration, "must be greater than 0"))
         if transitions is not None and transitions < 0:
-            faults.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+            errors.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
         if spec.get("preferredHolder") and not spec.get("strategy"):
-            faults.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
-        return faults
+            errors.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
+        return errors

@@ -34,60 +34,60 @@ class EndpointSliceStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         if obj.get("addressType") not in _ADDRESS_TYPES:
-            return [_address_type_fault(obj.get("addressType") or "")]
+            return [_address_type_error(obj.get("addressType") or "")]
         endpoints = obj.get("endpoints") or []
-        faults = _port_faults(obj.get("ports") or [])
+        errors = _port_errors(obj.get("ports") or [])
         if len(endpoints) > _MAX_ENDPOINTS:
-            return [*faults, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
+            return [*errors, too_many("endpoints", len(endpoints), _MAX_ENDPOINTS)]
         for index, endpoint in enumerate(endpoints):
-            faults += _endpoint_faults(f"endpoints[{index}]", endpoint, obj["addressType"])
-        return faults
+            errors += _endpoint_errors(f"endpoints[{index}]", endpoint, obj["addressType"])
+        return errors
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("addressType", obj.get("addressType"), old.get("addressType"))
 
 
-def _address_type_fault(given: str) -> FieldError:
+def _address_type_error(given: str) -> FieldError:
     return not_supported("addressType", given, _ADDRESS_TYPES) if given else required("addressType")
 
 
-def _endpoint_faults(path: str, endpoint: JSONObject, kind: str) -> list[FieldError]:
+def _endpoint_errors(path: str, endpoint: JSONObject, kind: str) -> list[FieldError]:
     given = endpoint.get("addresses") or []
     if not given:
         return [required(f"{path}.addresses", "must contain at least 1 address")]
     if len(given) > _MAX_ADDRESSES:
         return [too_many(f"{path}.addresses", len(given), _MAX_ADDRESSES)]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, address in enumerate(given):
-        faults += _address_faults(f"{path}.addresses", index, address, kind)
+        errors += _address_errors(f"{path}.addresses", index, address, kind)
     if endpoint.get("hostname"):
-        faults += checks.named(f"{path}.hostname", endpoint["hostname"], names.dns1123_label)
-    return faults
+        errors += checks.named(f"{path}.hostname", endpoint["hostname"], names.dns1123_label)
+    return errors
 
 
-def _address_faults(path: str, index: int, address: str, kind: str) -> list[FieldError]:
+def _address_errors(path: str, index: int, address: str, kind: str) -> list[FieldError]:
     at = f"{path}[{index}]"
     if kind == "FQDN":
         return checks.named(at, address, names.dns1123_subdomain)
-    faults = addresses.ip_faults(at, address)
-    if faults:
-        return faults
+    errors = addresses.ip_errors(at, address)
+    if errors:
+        return errors
     if (":" in address) is (kind == "IPv4"):
-        faults.append(invalid(path, address, f"must be an {kind} address"))
-    return faults + addresses.endpoint_faults(at, address)
+        errors.append(invalid(path, address, f"must be an {kind} address"))
+    return errors + addresses.endpoint_errors(at, address)
 
 
-def _port_faults(ports: list[JSONObject]) -> list[FieldError]:
+def _port_errors(ports: list[JSONObject]) -> list[FieldError]:
     if len(ports) > _MAX_PORTS:
         return [too_many("ports", len(ports), _MAX_PORTS)]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, port in enumerate(ports):
         at, name = f"ports[{index}]", port.get("name") or ""
         if name:
-            faults += checks.named(f"{at}.name", name, names.dns1123_label)
+            errors += checks.named(f"{at}.name", name, names.dns1123_label)
         if name in seen:
-            faults.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{at}.name", name))
         seen.add(name)
-        faults += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
-    return faults
+        errors += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
+    return errors

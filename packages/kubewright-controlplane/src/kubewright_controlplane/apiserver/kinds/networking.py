@@ -41,92 +41,92 @@ class IngressStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if not spec.get("rules") and not spec.get("defaultBackend"):
-            faults.append(invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
+            errors.append(invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
         if spec.get("defaultBackend"):
-            faults += _backend_faults("spec.defaultBackend", spec["defaultBackend"])
+            errors += _backend_errors("spec.defaultBackend", spec["defaultBackend"])
         for index, rule in enumerate(spec.get("rules") or ()):
-            faults += _rule_faults(f"spec.rules[{index}]", rule)
+            errors += _rule_errors(f"spec.rules[{index}]", rule)
         for index, tls in enumerate(spec.get("tls") or ()):
-            faults += _tls_faults(f"spec.tls[{index}]", tls)
+            errors += _tls_errors(f"spec.tls[{index}]", tls)
         if spec.get("ingressClassName"):
-            faults += checks.named("spec.ingressClassName", spec["ingressClassName"], names.dns1123_subdomain)
-        return faults
+            errors += checks.named("spec.ingressClassName", spec["ingressClassName"], names.dns1123_subdomain)
+        return errors
 
 
-def _rule_faults(path: str, rule: JSONObject) -> list[FieldError]:
-    host, faults = rule.get("host") or "", list[FieldError]()
+def _rule_errors(path: str, rule: JSONObject) -> list[FieldError]:
+    host, errors = rule.get("host") or "", list[FieldError]()
     if host:
         if addresses.is_ip(host):
-            faults.append(invalid(f"{path}.host", host, "must be a DNS name, not an IP address"))
-        faults += _host_faults(f"{path}.host", host)
+            errors.append(invalid(f"{path}.host", host, "must be a DNS name, not an IP address"))
+        errors += _host_errors(f"{path}.host", host)
     http = rule.get("http")
     if http is None:
-        return faults
+        return errors
     if not http.get("paths"):
-        faults.append(required(f"{path}.http.paths"))
+        errors.append(required(f"{path}.http.paths"))
     for index, each in enumerate(http.get("paths") or ()):
-        faults += _path_faults(f"{path}.http.paths[{index}]", each)
-    return faults
+        errors += _path_errors(f"{path}.http.paths[{index}]", each)
+    return errors
 
 
-def _host_faults(path: str, host: str) -> list[FieldError]:
+def _host_errors(path: str, host: str) -> list[FieldError]:
     rule = names.wildcard_dns1123_subdomain if "*" in host else names.dns1123_subdomain
     return checks.named(path, host, rule)
 
 
-def _tls_faults(path: str, tls: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _tls_errors(path: str, tls: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, host in enumerate(tls.get("hosts") or ()):
-        faults += _host_faults(f"{path}.hosts[{index}]", host)
+        errors += _host_errors(f"{path}.hosts[{index}]", host)
     if tls.get("secretName"):
-        faults += checks.named(f"{path}.secretName", tls["secretName"], names.dns1123_subdomain)
-    return faults
+        errors += checks.named(f"{path}.secretName", tls["secretName"], names.dns1123_subdomain)
+    return errors
 
 
-def _path_faults(path: str, each: JSONObject) -> list[FieldError]:
+def _path_errors(path: str, each: JSONObject) -> list[FieldError]:
     at, given, kind = f"{path}.path", each.get("path") or "", each.get("pathType")
     if not kind:
         return [required(f"{path}.pathType", "pathType must be specified")]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if kind not in _PATH_TYPES:
-        faults.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
+        errors.append(not_supported(f"{path}.pathType", kind, _PATH_TYPES))
     elif kind == "ImplementationSpecific":
         if given and not given.startswith("/"):
-            faults.append(invalid(at, given, "must be an absolute path"))
+            errors.append(invalid(at, given, "must be an absolute path"))
     else:
         if not given.startswith("/"):
-            faults.append(invalid(at, given, "must be an absolute path"))
-        faults += [invalid(at, given, f"must not contain '{part}'") for part in _NOT_IN_A_PATH if part in given]
-        faults += [invalid(at, given, f"cannot end with '{end}'") for end in _NOT_AT_ITS_END if given.endswith(end)]
-    return faults + _backend_faults(f"{path}.backend", each.get("backend") or {})
+            errors.append(invalid(at, given, "must be an absolute path"))
+        errors += [invalid(at, given, f"must not contain '{part}'") for part in _NOT_IN_A_PATH if part in given]
+        errors += [invalid(at, given, f"cannot end with '{end}'") for end in _NOT_AT_ITS_END if given.endswith(end)]
+    return errors + _backend_errors(f"{path}.backend", each.get("backend") or {})
 
 
-def _backend_faults(path: str, backend: JSONObject) -> list[FieldError]:
+def _backend_errors(path: str, backend: JSONObject) -> list[FieldError]:
     service, resource = backend.get("service"), backend.get("resource")
     if service is not None and resource is not None:
         return [invalid(path, "", "cannot set both resource and service backends")]
     if service is not None:
-        return _service_faults(path, service)
+        return _service_errors(path, service)
     if resource is None:
         return [invalid(path, "", "resource or service backend is required")]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for field in ("kind", "name"):
-        faults += checks.required_name(f"{path}.resource.{field}", resource.get(field), names.path_segment)
-    return faults
+        errors += checks.required_name(f"{path}.resource.{field}", resource.get(field), names.path_segment)
+    return errors
 
 
-def _service_faults(path: str, service: JSONObject) -> list[FieldError]:
-    faults = checks.required_name(f"{path}.service.name", service.get("name"), names.dns1123_label)
+def _service_errors(path: str, service: JSONObject) -> list[FieldError]:
+    errors = checks.required_name(f"{path}.service.name", service.get("name"), names.dns1123_label)
     port = service.get("port") or {}
     name, number = port.get("name"), port.get("number")
     if name and number:
-        faults.append(invalid(path, "", "cannot set both port name & port number"))
+        errors.append(invalid(path, "", "cannot set both port name & port number"))
     elif name:
-        faults += checks.port(f"{path}.service.port.name", name)
+        errors += checks.port(f"{path}.service.port.name", name)
     elif number:
-        faults += checks.port(f"{path}.service.port.number", number)
+        errors += checks.port(f"{path}.service.port.number", number)
     else:
-        faults.append(required(path, "port name or number is required"))
-    return faults
+        errors.append(required(path, "port name or number is required"))
+    return errors

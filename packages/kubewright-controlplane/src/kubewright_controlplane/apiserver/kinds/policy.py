@@ -29,21 +29,21 @@ class PodDisruptionBudgetStrategy(Strategy):
         obj["status"] = dict.fromkeys(_COUNTS, 0)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        spec, faults = obj["spec"], list[FieldError]()
+        spec, errors = obj["spec"], list[FieldError]()
         if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
             shown = {name: spec.get(name[0].lower() + name[1:]) for name in _FIELDS}
-            faults.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
+            errors.append(invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set"))
         for field in ("minAvailable", "maxUnavailable"):
-            faults += int_or_percent(f"spec.{field}", spec.get(field))
-            faults += at_most_all(f"spec.{field}", spec.get(field))
-        faults += checks.label_selector("spec.selector", spec.get("selector"))
+            errors += int_or_percent(f"spec.{field}", spec.get(field))
+            errors += at_most_all(f"spec.{field}", spec.get(field))
+        errors += checks.label_selector("spec.selector", spec.get("selector"))
         policy, allowed = spec.get("unhealthyPodEvictionPolicy"), ("AlwaysAllow", "IfHealthyBudget")
         if policy is not None and policy not in allowed:
-            faults.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, allowed))
-        return faults
+            errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, allowed))
+        return errors
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         for count in _COUNTS:
-            faults += checks.non_negative(f"status.{count}", (obj.get("status") or {}).get(count))
-        return faults
+            errors += checks.non_negative(f"status.{count}", (obj.get("status") or {}).get(count))
+        return errors

@@ -44,7 +44,7 @@ class _EscalationChecked(UpsertStrategy):
         self._plural = plural
         self._namespaced = not plural.startswith("cluster")
 
-    def name_faults(self, name: str) -> list[str]:
+    def name_errors(self, name: str) -> list[str]:
         return names.path_segment(name)
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
@@ -88,18 +88,18 @@ class RoleStrategy(_EscalationChecked):
             self._require(_EVERYTHING, attributes, otherwise=why)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         for index, rule in enumerate(obj.get("rules") or ()):
-            faults += _rule_faults(f"rules[{index}]", rule, namespaced=self._namespaced)
+            errors += _rule_errors(f"rules[{index}]", rule, namespaced=self._namespaced)
         aggregation = obj.get("aggregationRule")
         if aggregation is not None:
             path, selectors = "aggregationRule.clusterRoleSelectors", aggregation.get("clusterRoleSelectors") or []
             if not selectors:
                 why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-                faults.append(required(path, why))
+                errors.append(required(path, why))
             for index, selector in enumerate(selectors):
-                faults += checks.label_selector(f"{path}[{index}]", selector)
-        return faults
+                errors += checks.label_selector(f"{path}[{index}]", selector)
+        return errors
 
 
 class BindingStrategy(_EscalationChecked):
@@ -129,16 +129,16 @@ class BindingStrategy(_EscalationChecked):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         reference = obj["roleRef"]
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if reference.get("apiGroup") != _GROUP:
-            faults.append(not_supported("roleRef.apiGroup", reference.get("apiGroup") or "", (_GROUP,)))
+            errors.append(not_supported("roleRef.apiGroup", reference.get("apiGroup") or "", (_GROUP,)))
         kinds = ("Role", "ClusterRole") if self._namespaced else ("ClusterRole",)
         if reference.get("kind") not in kinds:
-            faults.append(not_supported("roleRef.kind", reference.get("kind") or "", kinds))
-        faults += checks.required_name("roleRef.name", reference.get("name"), names.path_segment)
+            errors.append(not_supported("roleRef.kind", reference.get("kind") or "", kinds))
+        errors += checks.required_name("roleRef.name", reference.get("name"), names.path_segment)
         for index, subject in enumerate(obj.get("subjects") or ()):
-            faults += _subject_faults(f"subjects[{index}]", subject, namespaced=self._namespaced)
-        return faults
+            errors += _subject_errors(f"subjects[{index}]", subject, namespaced=self._namespaced)
+        return errors
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         if checks.same(obj["roleRef"], old["roleRef"]):
@@ -170,41 +170,41 @@ def _only_gc_fields_differ(obj: JSONObject, old: JSONObject) -> bool:
     return checks.same(rest(obj), rest(old))
 
 
-def _rule_faults(path: str, rule: JSONObject, *, namespaced: bool) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _rule_errors(path: str, rule: JSONObject, *, namespaced: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     if not rule.get("verbs"):
-        faults.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+        errors.append(required(f"{path}.verbs", "verbs must contain at least one value"))
     urls = rule.get("nonResourceURLs")
     if urls:
         at = f"{path}.nonResourceURLs"
         if namespaced:
-            faults.append(invalid(at, urls, "namespaced rules cannot apply to non-resource URLs"))
+            errors.append(invalid(at, urls, "namespaced rules cannot apply to non-resource URLs"))
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
             why = "rules cannot apply to both regular resources and non-resource URLs"
-            faults.append(invalid(at, urls, why))
-        return faults
+            errors.append(invalid(at, urls, why))
+        return errors
     if not rule.get("apiGroups"):
-        faults.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+        errors.append(required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
     if not rule.get("resources"):
-        faults.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
-    return faults
+        errors.append(required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return errors
 
 
-def _subject_faults(path: str, subject: JSONObject, *, namespaced: bool) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _subject_errors(path: str, subject: JSONObject, *, namespaced: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
     kind, name, group = subject.get("kind") or "", subject.get("name") or "", subject.get("apiGroup") or ""
     if not name:
-        faults.append(required(f"{path}.name"))
+        errors.append(required(f"{path}.name"))
     if kind == "ServiceAccount":
         if name:
-            faults += checks.named(f"{path}.name", name, names.dns1123_subdomain)
+            errors += checks.named(f"{path}.name", name, names.dns1123_subdomain)
         if group:
-            faults.append(not_supported(f"{path}.apiGroup", group, ("",)))
+            errors.append(not_supported(f"{path}.apiGroup", group, ("",)))
         if not namespaced and not subject.get("namespace"):
-            faults.append(required(f"{path}.namespace"))
+            errors.append(required(f"{path}.namespace"))
     elif kind in ("User", "Group"):
         if group != _GROUP:
-            faults.append(not_supported(f"{path}.apiGroup", group, (_GROUP,)))
+            errors.append(not_supported(f"{path}.apiGroup", group, (_GROUP,)))
     else:
-        faults.append(not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
-    return faults
+        errors.append(not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
+    return errors

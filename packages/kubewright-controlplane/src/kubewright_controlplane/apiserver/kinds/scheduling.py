@@ -25,7 +25,7 @@ class PriorityClassStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         name, value = obj["metadata"]["name"], obj.get("value") or 0
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if name.startswith("system-"):
             if _SYSTEM.get(name) != value or obj.get("globalDefault"):
                 why = "priority class names with 'system-' prefix are reserved for system use only. error: "
@@ -33,14 +33,14 @@ class PriorityClassStrategy(Strategy):
                 detail = f"value of {name} PriorityClass must be {_SYSTEM.get(name)}" if known else (
                     f"{name} is not a known system priority class"
                 )  # fmt: skip
-                faults.append(forbidden("metadata.name", why + detail))
+                errors.append(forbidden("metadata.name", why + detail))
         elif value > _MAX_VALUE:
-            faults.append(forbidden("value", f"maximum allowed value of a user defined priority is {_MAX_VALUE}"))
+            errors.append(forbidden("value", f"maximum allowed value of a user defined priority is {_MAX_VALUE}"))
         policies = ("PreemptLowerPriority", "Never")
-        return faults + checks.one_of("preemptionPolicy", obj.get("preemptionPolicy"), policies)
+        return errors + checks.one_of("preemptionPolicy", obj.get("preemptionPolicy"), policies)
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if (obj.get("value") or 0) != (old.get("value") or 0):
-            faults.append(forbidden("value", "may not be changed in an update."))
-        return faults + checks.immutable("preemptionPolicy", obj.get("preemptionPolicy"), old.get("preemptionPolicy"))
+            errors.append(forbidden("value", "may not be changed in an update."))
+        return errors + checks.immutable("preemptionPolicy", obj.get("preemptionPolicy"), old.get("preemptionPolicy"))

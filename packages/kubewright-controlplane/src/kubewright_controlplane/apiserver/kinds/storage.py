@@ -41,16 +41,16 @@ class StorageClassStrategy(ObjectOnDeleteStrategy):
         obj.setdefault("volumeBindingMode", "Immediate")
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        faults = [] if obj.get("provisioner") else [required("provisioner")]
+        errors = [] if obj.get("provisioner") else [required("provisioner")]
         policies, modes = ("Delete", "Retain"), ("Immediate", "WaitForFirstConsumer")
         if obj["reclaimPolicy"] not in policies:
-            faults.append(not_supported("reclaimPolicy", obj["reclaimPolicy"], policies))
+            errors.append(not_supported("reclaimPolicy", obj["reclaimPolicy"], policies))
         if obj["volumeBindingMode"] not in modes:
-            faults.append(not_supported("volumeBindingMode", obj["volumeBindingMode"], modes))
-        return faults
+            errors.append(not_supported("volumeBindingMode", obj["volumeBindingMode"], modes))
+        return errors
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
-            faults += checks.immutable(field, obj.get(field), old.get(field))
-        return faults
+            errors += checks.immutable(field, obj.get(field), old.get(field))
+        return errors

@@ -1,6 +1,6 @@
 """Checks of fields that many kinds share, in the words of the API server.
 
-Each returns the faults it found. Follows k8s.io/apimachinery pkg/api/validation, pkg/apis/meta/v1/validation and
+Each returns the errors it found. Follows k8s.io/apimachinery pkg/api/validation, pkg/apis/meta/v1/validation and
 k8s.io/kubernetes pkg/apis/core/validation.
 """
 
@@ -40,19 +40,19 @@ def between(path: str, value: int | None, low: int, high: int) -> list[FieldErro
 
 
 def immutable(path: str, new: object, old: object) -> list[FieldError]:
-    """Return a fault if an immutable field changed. Absent, null and empty are equal."""
+    """Return an error if an immutable field changed. Absent, null and empty are equal."""
     return [] if same(new, old) else [invalid(path, new, IMMUTABLE)]
 
 
 def one_of(path: str, value: str | None, allowed: Sequence[str]) -> list[FieldError]:
-    """Return a fault if a required field is missing or not one of `allowed`, which the message lists in this order."""
+    """Return an error if a required field is missing or not one of `allowed`, which the message lists in this order."""
     if not value:
         return [required(path)]
     return [] if value in allowed else [not_supported(path, value, allowed)]
 
 
 def named(path: str, value: str, rule: NameRule) -> list[FieldError]:
-    """Return the faults of a name, key or label value by one of the rules in `machinery.names`."""
+    """Return the errors of a name, key or label value by one of the rules in `machinery.names`."""
     texts = _broken_rules(rule, value) if len(value) <= _CACHED_LENGTH else rule(value)
     return [invalid(path, value, text) for text in texts] if texts else []
 
@@ -67,32 +67,32 @@ def required_name(path: str, value: str | None, rule: NameRule) -> list[FieldErr
 
 
 def port(path: str, value: int | str | None) -> list[FieldError]:
-    """Return the faults of a port, which may be a number or a name."""
+    """Return the errors of a port, which may be a number or a name."""
     if isinstance(value, str):
         return named(path, value, names.port_name)
     return [invalid(path, value or 0, text) for text in names.port_number(value or 0)]
 
 
 def labels(path: str, value: Mapping[str, str] | None) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for key, text in (value or {}).items():
-        faults += named(path, key, names.qualified_name)
-        faults += named(path, text, names.label_value)
-    return faults
+        errors += named(path, key, names.qualified_name)
+        errors += named(path, text, names.label_value)
+    return errors
 
 
 def label_selector(path: str, selector: JSONObject | None) -> list[FieldError]:
-    """Return the faults of a metav1.LabelSelector; none if it is absent."""
+    """Return the errors of a metav1.LabelSelector; none if it is absent."""
     if not selector:
         return []
-    faults = labels(f"{path}.matchLabels", selector.get("matchLabels"))
+    errors = labels(f"{path}.matchLabels", selector.get("matchLabels"))
     for index, expression in enumerate(selector.get("matchExpressions") or ()):
-        faults += _requirement(f"{path}.matchExpressions[{index}]", expression)
-    return faults
+        errors += _requirement(f"{path}.matchExpressions[{index}]", expression)
+    return errors
 
 
 def quantity(path: str, value: Any) -> list[FieldError]:
-    """Return a fault if a quantity is negative."""
+    """Return an error if a quantity is negative."""
     amount = Quantity.of(value)
     return [invalid(path, str(amount), NOT_NEGATIVE)] if amount < Quantity(0) else []
 
@@ -109,7 +109,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def only_these(path: str, value: JSONObject, allowed: Collection[str], why: str) -> Iterable[FieldError]:
-    """Return a fault for each field that is set and not allowed."""
+    """Return an error for each field that is set and not allowed."""
     return [forbidden(f"{path}.{key}", why) for key in value if key not in allowed and value[key]]
 
 
@@ -119,17 +119,17 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 def _requirement(path: str, expression: JSONObject) -> list[FieldError]:
     operator, values = expression.get("operator") or "", expression.get("values") or []
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if operator in ("In", "NotIn"):
         if not values:
-            faults.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+            errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            faults.append(forbidden(f"{path}.values", detail))
+            errors.append(forbidden(f"{path}.values", detail))
     else:
-        faults.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    faults += named(f"{path}.key", expression.get("key") or "", names.qualified_name)
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    errors += named(f"{path}.key", expression.get("key") or "", names.qualified_name)
     for index, value in enumerate(values):
-        faults += named(f"{path}.values[{index}]", value, names.label_value)
-    return faults
+        errors += named(f"{path}.values[{index}]", value, names.label_value)
+    return errors

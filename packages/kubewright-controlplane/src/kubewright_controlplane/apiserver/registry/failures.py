@@ -45,8 +45,8 @@ def modified(resource: Resource, name: str) -> Conflict:
     return conflict(resource, name, why)
 
 
-def invalid_object(resource: Resource, metadata: JSONObject, faults: Sequence[FieldError]) -> Invalid:
-    return Invalid.of(resource.kind, resource.group, metadata.get("name") or metadata.get("generateName") or "", faults)
+def invalid_object(resource: Resource, metadata: JSONObject, errors: Sequence[FieldError]) -> Invalid:
+    return Invalid.of(resource.kind, resource.group, metadata.get("name") or metadata.get("generateName") or "", errors)
 
 
 def internal_error(why: str) -> InternalError:

@@ -56,8 +56,8 @@ def parse_revision(text: str) -> int:
     if not text:
         return 0
     if not (text.isdecimal() and text.isascii()):
-        fault = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
-        raise InternalError(str(fault), reason="")
+        error = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
+        raise InternalError(str(error), reason="")
     return int(text)
 
 
@@ -149,27 +149,27 @@ def _cut(entries: list[Entry], matches: Matcher | None, limit: int, revision: in
 
 def _check(options: ListOptions) -> None:
     match, version = options.resource_version_match, options.resource_version
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if match:
         if options.continue_token:
-            faults.append(
+            errors.append(
                 forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
             )
         if not version:
-            faults.append(
+            errors.append(
                 forbidden(
                     "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
                 )
             )
         if match not in ("Exact", "NotOlderThan"):
-            faults.append(not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
+            errors.append(not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and version == "0":
             detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            faults.append(forbidden("resourceVersionMatch", detail))
+            errors.append(forbidden("resourceVersionMatch", detail))
     if options.initial_events is not None:
-        faults.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-    if faults:
-        raise Invalid.of("ListOptions", "meta.k8s.io", "", faults)
+        errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if errors:
+        raise Invalid.of("ListOptions", "meta.k8s.io", "", errors)
     if options.continue_token and version not in ("", "0"):
         raise BadRequest("specifying resource version is not allowed when using continue")
 

@@ -118,15 +118,15 @@ def keep_from_old(metadata: JSONObject, old: JSONObject) -> None:
 
 
 def validate(resource: Resource, metadata: JSONObject) -> list[FieldError]:
-    """Return the faults of a new object's metadata."""
-    faults = [*_name_faults(resource, metadata), *_label_faults(metadata), *_annotation_faults(metadata)]
-    faults += _owner_faults(metadata)
-    return faults + _finalizer_faults(resource, metadata)
+    """Return the errors of a new object's metadata."""
+    errors = [*_name_errors(resource, metadata), *_label_errors(metadata), *_annotation_errors(metadata)]
+    errors += _owner_errors(metadata)
+    return errors + _finalizer_errors(resource, metadata)
 
 
 def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
-    """Return the faults of the change from `old`."""
-    faults = [
+    """Return the errors of the change from `old`."""
+    errors = [
         invalid(f"metadata.{field}", metadata.get(field) or "", "field is immutable")
         for field in ("name", "namespace", "uid")
         if (metadata.get(field) or "") != (old.get(field) or "")
@@ -136,56 +136,56 @@ def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
         if added:
             listed = ", ".join(f'"{each}"' for each in added)
             detail = "no new finalizers can be added if the object is being deleted, found new finalizers "
-            faults.append(forbidden("metadata.finalizers", f"{detail}[]string{{{listed}}}"))
-    return faults
+            errors.append(forbidden("metadata.finalizers", f"{detail}[]string{{{listed}}}"))
+    return errors
 
 
-def _name_faults(resource: Resource, metadata: JSONObject) -> list[FieldError]:
+def _name_errors(resource: Resource, metadata: JSONObject) -> list[FieldError]:
     name = metadata.get("name") or ""
     if not name:
         return [required("metadata.name", "name or generateName is required")]
-    faults = [invalid("metadata.name", name, text) for text in resource.strategy.name_faults(name)]
+    errors = [invalid("metadata.name", name, text) for text in resource.strategy.name_errors(name)]
     if resource.namespaced:
         namespace = metadata.get("namespace") or ""
-        faults += named("metadata.namespace", namespace, names.dns1123_label)
-    return faults
+        errors += named("metadata.namespace", namespace, names.dns1123_label)
+    return errors
 
 
-def _label_faults(metadata: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _label_errors(metadata: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
     labels: dict[str, str] = metadata.get("labels") or {}
     for key, value in labels.items():
-        faults += named("metadata.labels", key, names.qualified_name)
-        faults += named("metadata.labels", value, names.label_value)
-    return faults
+        errors += named("metadata.labels", key, names.qualified_name)
+        errors += named("metadata.labels", value, names.label_value)
+    return errors
 
 
-def _annotation_faults(metadata: JSONObject) -> list[FieldError]:
+def _annotation_errors(metadata: JSONObject) -> list[FieldError]:
     annotations: dict[str, str] = metadata.get("annotations") or {}
-    faults = [
-        replace(fault, value=key)
+    errors = [
+        replace(error, value=key)
         for key in annotations
-        for fault in named("metadata.annotations", key.lower(), names.qualified_name)
+        for error in named("metadata.annotations", key.lower(), names.qualified_name)
     ]
     if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
         detail = f"may not be more than {_ANNOTATIONS_LIMIT} bytes"
-        faults.append(FieldError("FieldValueTooLong", "metadata.annotations", "", detail))
-    return faults
+        errors.append(FieldError("FieldValueTooLong", "metadata.annotations", "", detail))
+    return errors
 
 
-def _owner_faults(metadata: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _owner_errors(metadata: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
     controllers: list[str] = []
     path = "metadata.ownerReferences"
     for owner in metadata.get("ownerReferences") or ():
         try:
             group_version = GroupVersion.parse(owner.get("apiVersion") or "")
         except ValueError:
-            faults.append(invalid(f"{path}.apiVersion", owner.get("apiVersion") or "", "version must not be empty"))
+            errors.append(invalid(f"{path}.apiVersion", owner.get("apiVersion") or "", "version must not be empty"))
         else:
             if str(group_version) == "v1" and owner.get("kind") == "Event":
-                faults.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
-        faults += [
+                errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+        errors += [
             invalid(f"{path}.{field}", "", "must not be empty")
             for field in ("kind", "name", "uid")
             if not owner.get(field)
@@ -197,24 +197,24 @@ def _owner_faults(metadata: JSONObject) -> list[FieldError]:
             "Only one reference can have Controller set to true. "
             f'Found "true" in references for {controllers[0]} and {controllers[1]}'
         )
-        faults.append(invalid(path, metadata["ownerReferences"], detail))
-    return faults
+        errors.append(invalid(path, metadata["ownerReferences"], detail))
+    return errors
 
 
-def _finalizer_faults(resource: Resource, metadata: JSONObject) -> list[FieldError]:
+def _finalizer_errors(resource: Resource, metadata: JSONObject) -> list[FieldError]:
     finalizers: list[str] = metadata.get("finalizers") or []
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, finalizer in enumerate(finalizers):
         path = f"metadata.finalizers[{index}]"
         unqualified = named(path, finalizer, names.qualified_name)
         if not unqualified and not _may_be_plain(resource, finalizer):
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             unqualified = [invalid(path, finalizer, detail)]
-        faults += unqualified
+        errors += unqualified
     if _COLLECTOR_FINALIZERS.issubset(finalizers):
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
-        faults.append(invalid("metadata.finalizers", finalizers, detail))
-    return faults
+        errors.append(invalid("metadata.finalizers", finalizers, detail))
+    return errors
 
 
 def _may_be_plain(resource: Resource, finalizer: str) -> bool:

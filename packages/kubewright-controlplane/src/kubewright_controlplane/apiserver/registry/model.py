@@ -223,7 +223,7 @@ class Strategy:
         """Normalize an update through `status`. `spec` is already reset to the old one; change `status` only."""
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        """Return the faults that the schema does not find, on create and on update.
+        """Return the errors that the schema does not find, on create and on update.
 
         For a built-in kind the schema finds only wrong types and values outside an enumeration. Required fields of
         such a kind are checked here.
@@ -231,7 +231,7 @@ class Strategy:
         return []
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        """Return the faults of the change itself, such as immutable fields. Called after `validate`."""
+        """Return the errors of the change itself, such as immutable fields. Called after `validate`."""
         return []
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
@@ -254,8 +254,8 @@ class Strategy:
         """Return whether an object being deleted stays although it has no finalizers (a Namespace with content)."""
         return False
 
-    def name_faults(self, name: str) -> list[str]:
-        """Return the faults of a name of this kind."""
+    def name_errors(self, name: str) -> list[str]:
+        """Return the errors of a name of this kind."""
         return names.dns1123_subdomain(name)
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:

@@ -94,7 +94,7 @@ def set_condition(obj: JSONObject, condition: JSONObject, now: str) -> None:
 
 
 class Nonconforming(BadRequest):
-    """A document that cannot be read as its kind. `why` is the fault alone, as the answer to a patch reports it."""
+    """A document that cannot be read as its kind. `why` is the error alone, as the answer to a patch reports it."""
 
     def __init__(self, expected: GroupVersionKind, why: str, *, kind: str = "", version: str = "") -> None:
         """`kind` and `version` are those in the document, if they are not the expected ones."""
@@ -105,9 +105,9 @@ class Nonconforming(BadRequest):
 
 def reject_undeclared(resource: Resource, config: JSONObject) -> None:
     """Raise InternalError, as a real API server does, for applied fields that the schema does not declare."""
-    faults = undeclared(config, resource.schema.root)
-    if faults:
-        why = faults[0] if len(faults) == 1 else "\n  ".join(("errors:", *faults))
+    errors = undeclared(config, resource.schema.root)
+    if errors:
+        why = errors[0] if len(errors) == 1 else "\n  ".join(("errors:", *errors))
         raise InternalError(f"failed to create typed patch object ({_named(resource, config)}): {why}", reason="")
 
 
@@ -152,8 +152,8 @@ def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:
 def _report(resource: Resource, unknown: list[str], call: WriteCall) -> None:
     if resource.custom:
         unknown.sort()  # Go visits the fields of a built-in kind in written order, those of a custom kind by name
-    faults = [*call.duplicate_fields, *(f'unknown field "{path}"' for path in unknown)]
+    errors = [*call.duplicate_fields, *(f'unknown field "{path}"' for path in unknown)]
     if call.options.field_validation == "Strict":
-        raise Nonconforming(resource.gvk, f"strict decoding error: {', '.join(faults)}")
+        raise Nonconforming(resource.gvk, f"strict decoding error: {', '.join(errors)}")
     if call.options.field_validation == "Warn":
-        call.warnings.extend(faults)
+        call.warnings.extend(errors)

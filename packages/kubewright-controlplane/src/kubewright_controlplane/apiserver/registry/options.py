@@ -38,7 +38,7 @@ class WriteCall:
     warnings: list[str] = field(default_factory=list[str])
     """Sent to the client as Warning headers."""
     duplicate_fields: Sequence[str] = ()
-    """Faults that decoding the body found, for `field_validation`: `duplicate field "data.k"`."""
+    """Errors that decoding the body found, for `field_validation`: `duplicate field "data.k"`."""
 
 
 @dataclass(slots=True)

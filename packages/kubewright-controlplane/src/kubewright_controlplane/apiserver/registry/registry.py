@@ -230,16 +230,16 @@ class Registry:
         return Update(self, target, attributes, call)
 
     def reset_update(self, target: Target, new: JSONObject) -> list[FieldError]:
-        """Reset what an update cannot change. Returns the faults in the metadata. Raises Conflict."""
+        """Reset what an update cannot change. Returns the errors in the metadata. Raises Conflict."""
         resource, old = self.resource, target.old
         metadata, old_metadata = meta.metadata_of(new), old["metadata"]
         meta.match_namespace(resource, metadata, old_metadata.get("namespace", ""))
         self._reject_stale(metadata, old_metadata)
-        faults = meta.validate_update(metadata, old_metadata)
+        errors = meta.validate_update(metadata, old_metadata)
         meta.keep_from_old(metadata, old_metadata)
         if resource.has_status and not target.subresource:
             _restore(new, old, "status")
-        return faults
+        return errors
 
     def check_address(self, obj: JSONObject, name: str, namespace: str) -> JSONObject:
         """Return the metadata of a document that was sent to this name. Raises BadRequest if it has another name."""
@@ -250,8 +250,8 @@ class Registry:
 
     def _reject_unconditional(self, metadata: JSONObject) -> None:
         if not metadata.get("resourceVersion") and not self.resource.strategy.allow_unconditional_update:
-            fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise Invalid.of(self.resource.plural, self.resource.group, metadata["name"], [fault])
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise Invalid.of(self.resource.plural, self.resource.group, metadata["name"], [error])
 
     def _reject_other_uid(self, metadata: JSONObject, old: JSONObject) -> None:
         """Reject a PUT whose uid is that of another object with the same name."""

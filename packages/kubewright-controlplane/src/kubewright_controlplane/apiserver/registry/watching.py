@@ -236,15 +236,15 @@ def _data(event: Event, entry: Entry) -> bytes:
 
 
 def _check(options: WatchOptions) -> None:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     match = options.resource_version_match
     if options.initial_events is not None and match != "NotOlderThan":
         detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        faults.append(forbidden("resourceVersionMatch", detail))
+        errors.append(forbidden("resourceVersionMatch", detail))
     if options.initial_events is None and match:
         detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        faults.append(forbidden("resourceVersionMatch", detail))
+        errors.append(forbidden("resourceVersionMatch", detail))
     if match not in ("", "NotOlderThan"):
-        faults.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
-    if faults:
-        raise Invalid.of("ListOptions", "meta.k8s.io", "", faults)
+        errors.append(not_supported("resourceVersionMatch", match, ("NotOlderThan",)))
+    if errors:
+        raise Invalid.of("ListOptions", "meta.k8s.io", "", errors)

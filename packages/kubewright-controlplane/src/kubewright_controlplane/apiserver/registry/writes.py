@@ -23,7 +23,7 @@ from kubewright_controlplane.apiserver.registry.model import Attributes, Resourc
 from kubewright_controlplane.apiserver.registry.objects import encode, from_stored
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.storage.events import Entry
-from kubewright_controlplane.schema.ownership.managedfields import fault_of_managed_fields
+from kubewright_controlplane.schema.ownership.managedfields import error_of_managed_fields
 from kubewright_controlplane.schema.structural.default import copied
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ _BROKEN_MANAGED_FIELDS = (
 def _restore_managed_fields(before: JSONObject | None, after: JSONObject, warnings: list[str]) -> None:
     """Restore managedFields that a webhook has made invalid, and warn of them."""
     metadata, old = after["metadata"], (before or {}).get("metadata") or {}
-    if fault := fault_of_managed_fields(metadata.get("managedFields")):
-        warnings.append(_BROKEN_MANAGED_FIELDS.format(fault))
+    if error := error_of_managed_fields(metadata.get("managedFields")):
+        warnings.append(_BROKEN_MANAGED_FIELDS.format(error))
         metadata["managedFields"] = old.get("managedFields")
 
 
@@ -153,14 +153,14 @@ class Create:
         self._generates_name = not metadata.get("name")
         meta.fill_for_create(metadata, registry.clock.now())
         attributes.name = metadata.get("name", "")
-        faults = self._prepare(obj)
-        if faults:
-            raise invalid_object(registry.resource, metadata, faults)
+        errors = self._prepare(obj)
+        if errors:
+            raise invalid_object(registry.resource, metadata, errors)
         registry.admission.validate(attributes)
         self._call.warnings.extend(registry.resource.strategy.warnings(obj, None))
 
     def _prepare(self, obj: JSONObject) -> list[FieldError]:
-        """Normalize and validate a new object. Returns the faults found."""
+        """Normalize and validate a new object. Returns the errors found."""
         resource, metadata = self._registry.resource, obj["metadata"]
         strategy = resource.strategy
         if strategy.has_generation:
@@ -220,33 +220,33 @@ class Update:
         registry, new, attributes = self._registry, self._object, self.attributes
         if new is not self._begun:  # admission has replaced it
             _restore_managed_fields(self._begun, new, self._call.warnings)
-        faults = registry.reset_update(self._target, new)
+        errors = registry.reset_update(self._target, new)
         meta.drop_duplicate_owners(new["metadata"], self._call.warnings, after_admission=True)
-        faults += self._prepare(new)
-        if faults:
-            kind = self._fault_kind()
-            raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", faults)
+        errors += self._prepare(new)
+        if errors:
+            kind = self._error_kind()
+            raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", errors)
         registry.admission.validate(attributes)
         self._call.warnings.extend(registry.resource.strategy.warnings(new, self._target.old))
 
     def _prepare(self, new: JSONObject) -> list[FieldError]:
-        """Normalize and validate an update. Returns the faults found."""
+        """Normalize and validate an update. Returns the errors found."""
         target, resource, attributes = self._target, self._registry.resource, self.attributes
         strategy, old = resource.strategy, target.old
         if target.subresource == "status":
             strategy.prepare_for_status_update(new, old, attributes)
-            faults = strategy.validate_status_update(new, old)
+            errors = strategy.validate_status_update(new, old)
         elif target.view is not None:
-            faults = target.view.validate(new, old)
+            errors = target.view.validate(new, old)
         else:
             strategy.prepare_for_update(new, old, attributes)
-            faults = strategy.validate(new) + strategy.validate_update(new, old)
+            errors = strategy.validate(new) + strategy.validate_update(new, old)
         if strategy.has_generation and _differs(new, old, except_status=resource.has_status):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + faults
+        return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + errors
 
-    def _fault_kind(self) -> GroupVersionKind:
-        """Return the kind that faults of this write name."""
+    def _error_kind(self) -> GroupVersionKind:
+        """Return the kind that errors of this write name."""
         view, resource = self._target.view, self._registry.resource
         if view is not None and not resource.custom:
             return view.kind or resource.gvk

@@ -241,7 +241,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, TimeoutError) or isinstance(cause, TimeoutError):  # DeadlineExceeded is a TimeoutError
         return "context deadline exceeded"
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"tls: failed to verify certificate: x509: {_certificate_fault(cause)}"
+        return f"tls: failed to verify certificate: x509: {_certificate_error(cause)}"
     if isinstance(cause, socket.gaierror):
         return f"dial tcp: lookup failed: {cause.strerror}"
     if isinstance(cause, ConnectionRefusedError):
@@ -249,7 +249,7 @@ def _why(error: Exception) -> str:
     return str(error)
 
 
-def _certificate_fault(error: ssl.SSLCertVerificationError) -> str:
+def _certificate_error(error: ssl.SSLCertVerificationError) -> str:
     match error.verify_code:
         case 18 | 19 | 20 | 21:
             return "certificate signed by unknown authority"

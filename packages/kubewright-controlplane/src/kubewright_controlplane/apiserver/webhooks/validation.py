@@ -20,48 +20,48 @@ REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 _FORM: Final = "; desired format: https://host[/path]"
 
 
-def review_version_faults(path: str, versions: list[str]) -> list[FieldError]:
+def review_version_errors(path: str, versions: list[str]) -> list[FieldError]:
     if not versions:
         return [required(path, f"must specify one of {', '.join(REVIEW_VERSIONS)}")]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, version in enumerate(versions):
         if version in versions[:index]:
-            faults.append(invalid(f"{path}[{index}]", version, "duplicate version"))
+            errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
         else:
-            faults += checks.named(f"{path}[{index}]", version, names.dns1035_label)
+            errors += checks.named(f"{path}[{index}]", version, names.dns1035_label)
     if not any(each in REVIEW_VERSIONS for each in versions):
-        faults.append(invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}"))
-    return faults
+        errors.append(invalid(path, versions, f"must include at least one of {', '.join(REVIEW_VERSIONS)}"))
+    return errors
 
 
-def client_config_faults(path: str, config: JSONObject) -> list[FieldError]:
+def client_config_errors(path: str, config: JSONObject) -> list[FieldError]:
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         return [required(path, "exactly one of url or service is required")]
-    return _url_faults(f"{path}.url", url) if url is not None else _service_faults(f"{path}.service", service or {})
+    return _url_errors(f"{path}.url", url) if url is not None else _service_errors(f"{path}.service", service or {})
 
 
-def _url_faults(path: str, url: str) -> list[FieldError]:
-    why = _parse_fault(url)
+def _url_errors(path: str, url: str) -> list[FieldError]:
+    why = _parse_error(url)
     if why:
         return [required(path, f'url must be a valid URL: parse "{url}": {why}{_FORM}')]
     parts = urlsplit(url)
     user, _, host = parts.netloc.rpartition("@")
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if parts.scheme != "https":
-        faults.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
+        errors.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
     if not host:
-        faults.append(invalid(path, host, f"host must be specified{_FORM}"))
+        errors.append(invalid(path, host, f"host must be specified{_FORM}"))
     if user:
-        faults.append(invalid(path, user, "user information is not permitted in the URL"))
+        errors.append(invalid(path, user, "user information is not permitted in the URL"))
     if parts.fragment:
-        faults.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
+        errors.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
     if parts.query:
-        faults.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
-    return faults
+        errors.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
+    return errors
 
 
-def _parse_fault(url: str) -> str:
+def _parse_error(url: str) -> str:
     """Return why Go's url.Parse rejects a URL; empty if it accepts it."""
     if any(ord(each) < 0x20 or ord(each) == 0x7F for each in url):
         return "net/url: invalid control character in URL"
@@ -81,25 +81,25 @@ def _parse_fault(url: str) -> str:
     return f'invalid URL escape "{escape[0]}"' if escape is not None else ""
 
 
-def _service_faults(path: str, service: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _service_errors(path: str, service: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
     if not service.get("namespace"):  # a real API server takes one for the other
-        faults.append(required(f"{path}.name"))
+        errors.append(required(f"{path}.name"))
     if not service.get("name"):
-        faults.append(required(f"{path}.namespace"))
+        errors.append(required(f"{path}.namespace"))
     port = service.get("port", 443)
     if wrong := names.port_number(port):
-        faults.append(invalid(f"{path}.port", port, f"port is not valid: {', '.join(wrong)}"))
-    return faults + _path_faults(f"{path}.path", service.get("path") or "")
+        errors.append(invalid(f"{path}.port", port, f"port is not valid: {', '.join(wrong)}"))
+    return errors + _path_errors(f"{path}.path", service.get("path") or "")
 
 
-def _path_faults(path: str, value: str) -> list[FieldError]:
+def _path_errors(path: str, value: str) -> list[FieldError]:
     if value in ("", "/"):
         return []
     if value == "//":
         return [invalid(path, value, "segment[0] may not be empty")]
-    faults = [] if value.startswith("/") else [invalid(path, value, "must start with a '/'")]
+    errors = [] if value.startswith("/") else [invalid(path, value, "must start with a '/'")]
     for index, segment in enumerate(value[1:].removesuffix("/").split("/")):
         wrong = [f": {each}" for each in names.dns1123_subdomain(segment)] if segment else [" may not be empty"]
-        faults += [invalid(path, value, f"segment[{index}]{each}") for each in wrong]
-    return faults
+        errors += [invalid(path, value, f"segment[{index}]{each}") for each in wrong]
+    return errors

@@ -18,7 +18,7 @@ class Verdict(NamedTuple):
 
     counts: bool = True
     """It counts towards `backoffLimit`."""
-    fault: str = ""
+    error: str = ""
     """Why the Job fails because of it."""
 
 
@@ -28,8 +28,8 @@ def verdict(job: Job, pod: Pod) -> Verdict:
     for index, rule in enumerate(policy.rules if policy else ()):
         what = _match(rule, pod)
         if what:
-            fault = f"{what} matching {rule.action} rule at index {index}" if rule.action == "FailJob" else ""
-            return Verdict(rule.action != "Ignore", fault)
+            error = f"{what} matching {rule.action} rule at index {index}" if rule.action == "FailJob" else ""
+            return Verdict(rule.action != "Ignore", error)
     return Verdict()
 
 

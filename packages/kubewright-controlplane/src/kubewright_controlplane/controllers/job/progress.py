@@ -47,9 +47,9 @@ def verdict(job: Job, children: Sequence[Pod], count: tally.Tally, now: datetime
         if before is not None:
             return End(succeeded, before.reason or "", before.message or "")
     for pod in children:
-        fault = policy.verdict(job, pod).fault if tally.has_failed(job, pod) else ""
-        if fault:
-            return End(False, "PodFailurePolicy", fault)
+        error = policy.verdict(job, pod).error if tally.has_failed(job, pod) else ""
+        if error:
+            return End(False, "PodFailurePolicy", error)
     limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit
     if count.failed > limit or _restarted_too_often(job, children, limit):
         return End(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")

@@ -97,11 +97,11 @@ class Environment:
 
 
 def check(source: str, expression: Expr, environment: Environment) -> Type:
-    """Record the type of every node, and return that of the expression. Raises CompileError that lists all faults."""
+    """Record the type of every node, and return that of the expression. Raises CompileError that lists all errors."""
     checker = _Checker(environment)
     found = checker.check(expression, dict(environment.variables))
-    if checker.faults:
-        raise CompileError(shown(source, checker.faults))
+    if checker.errors:
+        raise CompileError(shown(source, checker.errors))
     return settled(found)
 
 
@@ -109,7 +109,7 @@ class _Checker:
     def __init__(self, environment: Environment) -> None:
         self._functions = environment.functions
         self._patches = environment.patches
-        self.faults: list[tuple[int, str]] = []
+        self.errors: list[tuple[int, str]] = []
 
     def check(self, expression: Expr, scope: Mapping[str, Type]) -> Type:
         match expression:
@@ -137,13 +137,13 @@ class _Checker:
         expression.type = found
         return found
 
-    def _fault(self, at: int, text: str) -> Type:
-        self.faults.append((at, text))
+    def _error(self, at: int, text: str) -> Type:
+        self.errors.append((at, text))
         return ERROR
 
     def _ident(self, expression: Ident, scope: Mapping[str, Type]) -> Type:
         found = scope.get(expression.name) or TYPE_NAMES.get(expression.name)
-        return found or self._fault(expression.at, f"undeclared reference to '{expression.name}' (in container '')")
+        return found or self._error(expression.at, f"undeclared reference to '{expression.name}' (in container '')")
 
     def _select(self, expression: Select, scope: Mapping[str, Type]) -> Type:
         name = qualified_name(expression)
@@ -163,35 +163,35 @@ class _Checker:
             return operand.parameters[1]
         if operand.name.startswith("kubernetes.authorization."):
             found = (operand.fields or {}).get(field)
-            return found or self._fault(expression.at, f"unexpected failed resolution of '{operand.name}'")
+            return found or self._error(expression.at, f"unexpected failed resolution of '{operand.name}'")
         if operand.fields is None:
-            return self._fault(expression.at, f"type '{operand}' does not support field selection")
+            return self._error(expression.at, f"type '{operand}' does not support field selection")
         found = operand.fields.get(field)
-        return found or self._fault(expression.at, f"undefined field '{field}'")
+        return found or self._error(expression.at, f"undefined field '{field}'")
 
     def _struct(self, expression: StructExpr, scope: Mapping[str, Type]) -> Type:
         name = expression.name
         if not (self._patches and (name == JSON_PATCH.name or is_object_name(name))):
-            return self._fault(expression.at, f"undeclared reference to '{name}' (in container '')")
+            return self._error(expression.at, f"undeclared reference to '{name}' (in container '')")
         fields = JSON_PATCH.fields if name == JSON_PATCH.name else None
         for field in expression.fields:
             found = self.check(field.value, scope)
             given = _unwrapped(found, optional=field.optional)
             wanted = DYN if fields is None else fields.get(field.name)
             if field.optional and found.name != "optional_type" and not found.is_dynamic:
-                self._fault(field.value.at, f"expected type 'optional_type({found})' but found '{found}'")
+                self._error(field.value.at, f"expected type 'optional_type({found})' but found '{found}'")
             if wanted is None:
-                self._fault(field.at, f"expected type of field '{field.name}' is '' but provided type is '{given}'")
+                self._error(field.at, f"expected type of field '{field.name}' is '' but provided type is '{given}'")
             elif not assignable(wanted, given):
                 text = f"expected type of field '{field.name}' is '{wanted}' but provided type is '{given}'"
-                self._fault(field.at, text)
+                self._error(field.at, text)
         return Type(name, fields=fields)
 
     def _call(self, expression: Call, scope: Mapping[str, Type]) -> Type:
         given = [self.check(each, scope) for each in expression.arguments]
         candidates = self._functions.get(expression.function)
         if candidates is None:
-            return self._fault(expression.at, f"undeclared reference to '{expression.function}' (in container '')")
+            return self._error(expression.at, f"undeclared reference to '{expression.function}' (in container '')")
         if ERROR in given:
             return ERROR
         self._check_literals(expression)
@@ -206,7 +206,7 @@ class _Checker:
             ):
                 results.append(_result(expression, substitute(signature.result, bound), given))
         if not results:
-            return self._fault(expression.at, _no_overload(expression, given))
+            return self._error(expression.at, _no_overload(expression, given))
         return results[0] if all(each == results[0] for each in results) else DYN
 
     def _check_literals(self, expression: Call) -> None:
@@ -219,7 +219,7 @@ class _Checker:
             try:
                 _READERS[expression.function](argument.value)
             except ValueError:
-                self._fault(argument.at, f"invalid {expression.function} argument")
+                self._error(argument.at, f"invalid {expression.function} argument")
 
     def _list(self, expression: ListExpr, scope: Mapping[str, Type]) -> Type:
         found = [self.check(each, scope) for each in expression.items]
@@ -240,7 +240,7 @@ class _Checker:
         """Check that a list or map literal holds values of one type."""
         for part, found in zip(parts, types, strict=True):
             if not (assignable(types[0], found) or assignable(found, types[0])):
-                self._fault(part.at, f"expected type '{types[0]}' but found '{found}'")
+                self._error(part.at, f"expected type '{types[0]}' but found '{found}'")
                 return
 
     def _macro(self, expression: Macro, scope: Mapping[str, Type]) -> Type:
@@ -269,7 +269,7 @@ class _Checker:
 
     def _optional_macro(self, expression: Macro, over: Type, scope: Mapping[str, Type]) -> Type:
         if over.name != "optional_type" and not over.is_dynamic:
-            return self._fault(expression.at, f"found no matching overload for '{expression.name}' applied to '{over}'")
+            return self._error(expression.at, f"found no matching overload for '{expression.name}' applied to '{over}'")
         inner = over.parameters[0] if over.parameters else DYN
         body = self.check(expression.body, {**scope, expression.variables[0]: inner})
         return optional_of(body) if expression.name == "optMap" else body
@@ -277,7 +277,7 @@ class _Checker:
     def _loop_variables(self, expression: Macro, over: Type) -> dict[str, Type]:
         if over.name not in ("list", "map") and not over.is_dynamic:
             text = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
-            self._fault(expression.range.at, text)
+            self._error(expression.range.at, text)
             return dict.fromkeys(expression.variables, DYN)
         if len(expression.variables) == 1:
             return {expression.variables[0]: self._item(over)}
@@ -291,7 +291,7 @@ class _Checker:
 
     def _must_be_bool(self, expression: Expr, found: Type) -> None:
         if not assignable(BOOL, found):
-            self._fault(expression.at, f"expected type 'bool' but found '{found}'")
+            self._error(expression.at, f"expected type 'bool' but found '{found}'")
 
 
 def _unwrapped(type: Type, *, optional: bool) -> Type:

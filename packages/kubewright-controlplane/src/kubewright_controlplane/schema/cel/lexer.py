@@ -59,7 +59,7 @@ def tokenize(source: str) -> list[Token]:
             continue
         found = _TOKEN.match(source, at)
         if found is None:
-            raise _fault(source, at, f"token recognition error at: '{source[at]}'")
+            raise _error(source, at, f"token recognition error at: '{source[at]}'")
         if found.lastgroup != "space":
             tokens.append(_token(source, found, at))
         at = found.end()
@@ -87,10 +87,10 @@ def _integer(source: str, text: str, at: int) -> int:
     value = int(digits, 16 if digits[:2].lower() == "0x" else 10)
     if digits != text:
         if value >= 2**64:
-            raise _fault(source, at, "invalid uint literal")
+            raise _error(source, at, "invalid uint literal")
         return UInt(value)
     if value > 2**63:  # with a minus sign it may still be an int
-        raise _fault(source, at, "invalid int literal")
+        raise _error(source, at, "invalid int literal")
     return value
 
 
@@ -115,16 +115,16 @@ def _string(source: str, found: re.Match[str], at: int) -> str | bytes:
 def _escaped(source: str, escape: re.Match[str], at: int, *, is_bytes: bool) -> bytes:
     simple, hexadecimal, short, long, octal, unknown = escape.groups()
     if unknown is not None:
-        raise _fault(source, at, "unable to unescape string")
+        raise _error(source, at, "unable to unescape string")
     if simple is not None:
         return _SIMPLE.get(simple, simple).encode()
     code = int(octal, 8) if octal is not None else int(hexadecimal or short or long, 16)
     if is_bytes and (hexadecimal or octal):
         return bytes([code])
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise _fault(source, at, "invalid unicode code point")
+        raise _error(source, at, "invalid unicode code point")
     return chr(code).encode()
 
 
-def _fault(source: str, at: int, text: str) -> CompileError:
+def _error(source: str, at: int, text: str) -> CompileError:
     return CompileError(shown(source, [(at, f"Syntax error: {text}")]))

@@ -2,7 +2,7 @@
 
 A rule is evaluated on every value of its schema that is not null. A transition rule, which mentions `oldSelf`, is
 evaluated only if the value before the update is known: by name in objects, by key in lists of type map, never in
-other lists. A fault in an unchanged value is not reported, unless the rule is a transition rule.
+other lists. An error in an unchanged value is not reported, unless the rule is a transition rule.
 
 All rules of a document share one budget. The rule that exceeds it is reported, and later rules are not evaluated.
 
@@ -91,9 +91,9 @@ def normalized_path(path: str) -> str:
 
 @dataclass(slots=True)
 class _Evaluation:
-    """The checks of one document: the faults found, and the remaining budget."""
+    """The checks of one document: the errors found, and the remaining budget."""
 
-    faults: list[FieldError]
+    errors: list[FieldError]
     budget: int = BUDGET
 
 
@@ -119,10 +119,10 @@ class Rules:
         return bool(self._rules or self._fields or self._values or self._items)
 
     def check(self, obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
-        """Return the faults of a whole document."""
+        """Return the errors of a whole document."""
         run = _Evaluation([])
         self._check(obj, _OldValue(old, lambda: old is not None and jsons.equal(obj, old)), None, run)
-        return run.faults
+        return run.errors
 
     def _check(self, value: Any, old: _OldValue, path: Path, run: _Evaluation) -> None:
         if value is None or run.budget < 0:
@@ -165,11 +165,11 @@ class Rules:
         except CostExceeded as error:
             why = "no further validation rules will be run due to call cost exceeds limit for rule"
             text = f"'{error}': {why}: {rule.title}"
-            run.faults.append(invalid(place, kind, text if limit == _CALL_LIMIT else _RAN_OUT))
+            run.errors.append(invalid(place, kind, text if limit == _CALL_LIMIT else _RAN_OUT))
             run.budget = -1
             return
         except EvaluationError as error:
-            run.faults.append(invalid(place, kind, _failure(str(error), rule.title)))
+            run.errors.append(invalid(place, kind, _failure(str(error), rule.title)))
             return
         run.budget -= limit - left
         if good is True or (not rule.uses_old_self and old.unchanged()):
@@ -179,7 +179,7 @@ class Rules:
             place = f"{place}.{inner}" if path is not None else inner
         shown = OMITTED if kind in ("object", "array") else value
         message = _message(rule, values, run) or rule.default_message
-        run.faults.append(_fault(place, shown, message, rule.spec.get("reason", "")))
+        run.errors.append(_error(place, shown, message, rule.spec.get("reason", "")))
 
 
 def compile_rules(node: Node, *, root: bool = False) -> Rules | None:
@@ -233,7 +233,7 @@ def _message(rule: Rule, values: tuple[Any, Any], run: _Evaluation) -> str:
     return text if len(text.encode()) <= _LONGEST_MESSAGE and "\n" not in text else ""
 
 
-def _fault(place: str, value: object, message: str, reason: str) -> FieldError:
+def _error(place: str, value: object, message: str, reason: str) -> FieldError:
     if reason in ("FieldValueForbidden", "FieldValueRequired"):
         return FieldError(reason, place, "", message)
     if reason == "FieldValueDuplicate":

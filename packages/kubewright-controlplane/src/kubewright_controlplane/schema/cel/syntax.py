@@ -15,7 +15,7 @@ MacroName: TypeAlias = Choice[
 
 
 class CompileError(ValueError):
-    """The source is not a valid expression. The text shows every fault with its position, as cel-go does."""
+    """The source is not a valid expression. The text shows every error with its position, as cel-go does."""
 
 
 @dataclass(slots=True, eq=False)
@@ -124,13 +124,13 @@ def parts(expression: Expr) -> list[Expr]:
             return []
 
 
-def shown(source: str, faults: list[tuple[int, str]]) -> str:
-    """Return the faults, each with its line and a caret below its position, as cel-go shows them."""
+def shown(source: str, errors: list[tuple[int, str]]) -> str:
+    """Return the errors, each with its line and a caret below its position, as cel-go shows them."""
     texts: list[str] = []
-    for at, fault in sorted(faults):
+    for at, error in sorted(errors):
         before = source[:at]
         line = before.count("\n")
         column = at - (before.rfind("\n") + 1)
         text = source.split("\n")[line]
-        texts.append(f"ERROR: <input>:{line + 1}:{column + 1}: {fault}\n | {text}\n | {'.' * column}^")
+        texts.append(f"ERROR: <input>:{line + 1}:{column + 1}: {error}\n | {text}\n | {'.' * column}^")
     return "\n".join(texts)

@@ -20,41 +20,41 @@ _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInva
 _MOST_EXPENSIVE: Final = 4
 
 
-def keyword_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Return the faults in how the rules of one schema are written, apart from their expressions."""
-    faults: list[FieldError] = []
+def keyword_errors(schema: JSONObject, path: str) -> list[FieldError]:
+    """Return the errors in how the rules of one schema are written, apart from their expressions."""
+    errors: list[FieldError] = []
     rules: JSONArray = schema.get("x-kubernetes-validations") or []
     for index, rule in enumerate(rules):
-        _check_texts(rule, f"{path}.x-kubernetes-validations[{index}]", faults)
-        _check_target(rule, schema, f"{path}.x-kubernetes-validations[{index}]", faults)
-    return faults
+        _check_texts(rule, f"{path}.x-kubernetes-validations[{index}]", errors)
+        _check_target(rule, schema, f"{path}.x-kubernetes-validations[{index}]", errors)
+    return errors
 
 
-def _check_texts(rule: JSONObject, path: str, faults: list[FieldError]) -> None:
+def _check_texts(rule: JSONObject, path: str, errors: list[FieldError]) -> None:
     source, message, expression = rule.get("rule", ""), rule.get("message", ""), rule.get("messageExpression", "")
     if not source.strip():
-        faults.append(required(f"{path}.rule", "rule is not specified"))
+        errors.append(required(f"{path}.rule", "rule is not specified"))
     elif message and not message.strip():
-        faults.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip():
-        faults.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+        errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     elif "\n" in source.strip() and not message.strip():
-        faults.append(required(f"{path}.message", "message must be specified if rule contains line breaks"))
+        errors.append(required(f"{path}.message", "message must be specified if rule contains line breaks"))
     if expression and not expression.strip():
         text = "messageExpression must be non-empty if specified"
-        faults.append(required(f"{path}.messageExpression", text))
+        errors.append(required(f"{path}.messageExpression", text))
 
 
-def _check_target(rule: JSONObject, schema: JSONObject, path: str, faults: list[FieldError]) -> None:
+def _check_target(rule: JSONObject, schema: JSONObject, path: str, errors: list[FieldError]) -> None:
     reason, target = rule.get("reason"), rule.get("fieldPath", "")
     if reason is not None and reason not in _REASONS:
-        faults.append(not_supported(f"{path}.reason", reason, _REASONS))
+        errors.append(not_supported(f"{path}.reason", reason, _REASONS))
     if target and not target.strip():
-        faults.append(invalid(f"{path}.fieldPath", target, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.fieldPath", target, "must be non-empty if specified"))
     if "\n" in target:
-        faults.append(invalid(f"{path}.fieldPath", target, "must not contain line breaks"))
+        errors.append(invalid(f"{path}.fieldPath", target, "must not contain line breaks"))
     if target and not _path_exists(schema, target):
-        faults.append(invalid(f"{path}.fieldPath", target, "must be a valid path"))
+        errors.append(invalid(f"{path}.fieldPath", target, "must be a valid path"))
 
 
 def _path_exists(schema: JSONObject, path: str) -> bool:
@@ -84,23 +84,23 @@ class _Position:
 class _Total:
     cost: int = 0
     expensive: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    faults: list[FieldError] = field(default_factory=list[FieldError])
+    errors: list[FieldError] = field(default_factory=list[FieldError])
 
     def add(self, cost: int, path: str) -> None:
         self.cost += cost
         self.expensive = sorted([*self.expensive, (cost, path)], reverse=True)[:_MOST_EXPENSIVE]
 
 
-def rule_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Return the faults in the expressions of all rules of a kind's schema, and in their total cost."""
+def rule_errors(schema: JSONObject, path: str) -> list[FieldError]:
+    """Return the errors in the expressions of all rules of a kind's schema, and in their total cost."""
     total = _Total()
     _check_schema(schema, _Position(path), total, root=True)
     if total.cost > SCHEMA_LIMIT:
         text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
-        total.faults.extend(forbidden(each, text) for cost, each in total.expensive if cost)
+        total.errors.extend(forbidden(each, text) for cost, each in total.expensive if cost)
         what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        total.faults.append(forbidden(path, over_limit(what, total.cost, SCHEMA_LIMIT)))
-    return total.faults
+        total.errors.append(forbidden(path, over_limit(what, total.cost, SCHEMA_LIMIT)))
+    return total.errors
 
 
 def _check_schema(schema: JSONObject, place: _Position, total: _Total, *, root: bool = False) -> None:
@@ -112,7 +112,7 @@ def _check_schema(schema: JSONObject, place: _Position, total: _Total, *, root: 
     self_type = declared(schema, root=root or bool(schema.get("x-kubernetes-embedded-resource")))
     if self_type is None:
         text = "rules need a schema that says what type its values have"
-        total.faults.append(forbidden(f"{place.path}.x-kubernetes-validations", text))
+        total.errors.append(forbidden(f"{place.path}.x-kubernetes-validations", text))
         return
     times = REQUEST_BYTES // (self_type.min_serialized + 1) if place.times is None else place.times
     for index, rule in enumerate(rules):
@@ -146,16 +146,16 @@ def _check_rule(rule: JSONObject, self_type: Type, place: _Position, total: _Tot
         condition = Expression(rule["rule"], self_type, BOOL, optional_old=optional)
     except CompileError as error:
         text = str(error)
-        faulty = text if text.startswith("cel expression") else f"compilation failed: {text}"
-        total.faults.append(invalid(f"{path}.rule", shown, faulty))
+        complaint = text if text.startswith("cel expression") else f"compilation failed: {text}"
+        total.errors.append(invalid(f"{path}.rule", shown, complaint))
         return
     _check_cost(condition, "estimated rule cost", f"{path}.rule", place, total)
     if condition.uses_old_self and place.uncorrelated:
         text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.uncorrelated}"
-        total.faults.append(invalid(f"{path}.rule", rule["rule"], text))
+        total.errors.append(invalid(f"{path}.rule", rule["rule"], text))
     elif not condition.uses_old_self and rule.get("optionalOldSelf") is not None:
         text = "may not be set if oldSelf is not used in rule"
-        total.faults.append(invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], text))
+        total.errors.append(invalid(f"{path}.optionalOldSelf", rule["optionalOldSelf"], text))
     if source := rule.get("messageExpression"):
         _check_message(source, self_type, shown, place, total)
 
@@ -166,8 +166,8 @@ def _check_message(source: str, self_type: Type, shown: JSONObject, place: _Posi
         message = Expression(source, self_type, STRING)
     except CompileError as error:
         text = str(error)
-        faulty = text if text.startswith("messageExpression") else f"messageExpression compilation failed: {text}"
-        total.faults.append(invalid(path, shown, faulty))
+        complaint = text if text.startswith("messageExpression") else f"messageExpression compilation failed: {text}"
+        total.errors.append(invalid(path, shown, complaint))
         return
     _check_cost(message, "estimated messageExpression cost", path, place, total)
 
@@ -176,11 +176,11 @@ def _check_cost(expression: Expression, what: str, path: str, place: _Position, 
     cost = expression.worst_case * (place.times or 1)
     total.add(cost, path)
     if cost > RULE_LIMIT:
-        total.faults.append(forbidden(path, over_limit(what, cost, RULE_LIMIT)))
+        total.errors.append(forbidden(path, over_limit(what, cost, RULE_LIMIT)))
 
 
 def _as_go_struct(rule: JSONObject) -> JSONObject:
-    """Return a rule as the API server shows it in a fault: with the field names of the Go struct."""
+    """Return a rule as the API server shows it in an error: with the field names of the Go struct."""
     return {
         "Rule": rule.get("rule", ""),
         "Message": rule.get("message", ""),

@@ -18,11 +18,11 @@ _NOTHING: Final[list[str]] = []
 
 
 def undeclared(config: JSONObject, root: Node) -> list[str]:
-    """Return each fault with its path: `.spec.replicas: expected numeric (int or float), got string`."""
-    return _faults(config, root)
+    """Return each error with its path: `.spec.replicas: expected numeric (int or float), got string`."""
+    return _errors(config, root)
 
 
-def _faults(value: Any, node: Node) -> list[str]:
+def _errors(value: Any, node: Node) -> list[str]:
     if value is None or node.special in _UNTYPED:
         return _NOTHING
     match node.type:
@@ -45,8 +45,8 @@ def _of_fields(value: JSONObject, node: Node) -> list[str]:
     for key, item in value.items():
         child = node.child(key)
         if child is not None:
-            if faults := _faults(item, child):
-                found = found + [f".{key}{fault}" for fault in faults]
+            if errors := _errors(item, child):
+                found = found + [f".{key}{error}" for error in errors]
         elif not (node.preserve or (node.embedded and key in _OF_AN_OBJECT)):
             found = [*found, f".{key}: field not declared in schema"]
     return found
@@ -59,9 +59,9 @@ def _of_items(value: JSONArray, node: Node) -> list[str]:
     for index, item in enumerate(value):
         if node.list_type == "map" and not is_object(item):
             return [*found, f": element {index}: associative list with keys may not have non-map elements"]
-        if faults := _faults(item, items):
+        if errors := _errors(item, items):
             place = f"[{_name(index, item, node)}]"
-            found = found + [place + fault for fault in faults]
+            found = found + [place + error for error in errors]
     return found
 
 

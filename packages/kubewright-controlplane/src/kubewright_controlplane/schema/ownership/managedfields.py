@@ -88,7 +88,7 @@ def update(
     _write(new, managers)
 
 
-def fault_of_managed_fields(managed_fields: Any) -> str:
+def error_of_managed_fields(managed_fields: Any) -> str:
     """Return what is wrong with `metadata.managedFields`; empty if nothing is."""
     try:
         Managers.decode(managed_fields)
@@ -462,8 +462,8 @@ class Managers:
                 raise ValueError("apiVersion must not be empty")
             fields_type = each.get("fieldsType", "")
             if fields_type != "FieldsV1":
-                fault = f'invalid fieldsType "{fields_type}"' if fields_type else "missing fieldsType"
-                raise ValueError(f"{fault} in managed fields entry {index}")
+                error = f'invalid fieldsType "{fields_type}"' if fields_type else "missing fieldsType"
+                raise ValueError(f"{error} in managed fields entry {index}")
             fields = each.get("fieldsV1")
             version = each["apiVersion"]
             owner = Owner(

@@ -14,14 +14,14 @@ from typing import Any, Final, Literal, TypeAlias
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright_controlplane.schema.cel.rules import compile_rules
-from kubewright_controlplane.schema.cel.verify import keyword_faults, rule_faults
+from kubewright_controlplane.schema.cel.verify import keyword_errors, rule_errors
 from kubewright_controlplane.schema.formats import compile_pattern
 from kubewright_controlplane.schema.node import from_structural
 from kubewright_controlplane.schema.structural.constraints import compile_check
 from kubewright_controlplane.schema.structural.decode import compile_decoder
 from kubewright_controlplane.schema.structural.default import copied
 from kubewright_controlplane.schema.structural.meta import object_meta
-from kubewright_controlplane.schema.walk import UNKNOWN_PATH, Faults, bracketed
+from kubewright_controlplane.schema.walk import UNKNOWN_PATH, Errors, bracketed
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata")
@@ -31,34 +31,34 @@ _UNSUPPORTED: Final = (
 
 
 def check(schema: JSONObject, path: str = "openAPIV3Schema") -> list[FieldError]:
-    """Return the faults of `schema` as the `openAPIV3Schema` of a CRD; empty if it is valid.
+    """Return the errors of `schema` as the `openAPIV3Schema` of a CRD; empty if it is valid.
 
-    The fields of the faults start with `path`. The API server uses `spec.validation.openAPIV3Schema` if all versions
+    The fields of the errors start with `path`. The API server uses `spec.validation.openAPIV3Schema` if all versions
     have the same schema, and `spec.versions[0].schema.openAPIV3Schema` otherwise.
     """
-    faults = _unsupported_faults(schema, path)
-    if not faults:
-        faults = structural_faults(schema, path) or _default_faults(schema, path)
+    errors = _unsupported_errors(schema, path)
+    if not errors:
+        errors = structural_errors(schema, path) or _default_errors(schema, path)
     if schema.get("nullable"):
-        faults.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
-    _check_keywords(schema, path, _Context(root=True), faults)
-    return faults or rule_faults(schema, path) or _broken_rules(schema, path)
+        errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    _check_keywords(schema, path, _Context(root=True), errors)
+    return errors or rule_errors(schema, path) or _broken_rules(schema, path)
 
 
-def _unsupported_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Return the faults in keywords that prevent all further checks."""
-    faults: list[FieldError] = []
+def _unsupported_errors(schema: JSONObject, path: str) -> list[FieldError]:
+    """Return the errors in keywords that prevent all further checks."""
+    errors: list[FieldError] = []
     for place, each in _all_schemas(schema, path):
-        faults.extend(forbidden(f"{place}.{key}", f"{key} is not supported") for key in _UNSUPPORTED if key in each)
+        errors.extend(forbidden(f"{place}.{key}", f"{key} is not supported") for key in _UNSUPPORTED if key in each)
         kind = each.get("type", "")
         if kind == "null":
             text = "type cannot be set to null, use nullable as an alternative"
-            faults.append(forbidden(f"{place}.type", text))
+            errors.append(forbidden(f"{place}.type", text))
         elif kind and kind not in _TYPES:
-            faults.append(not_supported(f"{place}.type", kind, _TYPES))
+            errors.append(not_supported(f"{place}.type", kind, _TYPES))
         if is_array(each.get("items")):
-            faults.append(forbidden(f"{place}.items", "items must be a schema object and not an array"))
-    return faults
+            errors.append(forbidden(f"{place}.items", "items must be a schema object and not an array"))
+    return errors
 
 
 def _all_schemas(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
@@ -77,9 +77,9 @@ def _all_schemas(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
     return found
 
 
-def _default_faults(schema: JSONObject, path: str) -> list[FieldError]:
-    """Return the faults of defaults: each must be a valid value of its schema, without unknown fields."""
-    faults: list[FieldError] = []
+def _default_errors(schema: JSONObject, path: str) -> list[FieldError]:
+    """Return the errors of defaults: each must be a valid value of its schema, without unknown fields."""
+    errors: list[FieldError] = []
     value = schema.get("default")
     if value is not None:
         place = f"{path}.default"
@@ -87,17 +87,17 @@ def _default_faults(schema: JSONObject, path: str) -> list[FieldError]:
         if is_object(pruned) or is_array(pruned):
             compile_decoder(from_structural(schema, object_meta()))(pruned)
         if pruned != value:
-            faults.append(invalid(place, value, "must not have unknown fields"))
-        found: Faults = []
+            errors.append(invalid(place, value, "must not have unknown fields"))
+        found: Errors = []
         compile_check(schema)(value, None, found)
-        for where, fault in found:
-            faults.append(replace(fault, field=_joined(place, bracketed(where))))
+        for where, error in found:
+            errors.append(replace(error, field=_joined(place, bracketed(where))))
     if is_object(items := schema.get("items")):
-        faults += _default_faults(items, f"{path}.items")
+        errors += _default_errors(items, f"{path}.items")
     properties: JSONObject = schema.get("properties") or {}
     for key, child in properties.items():
-        faults += _default_faults(child, f"{path}.properties[{key}]")
-    return faults
+        errors += _default_errors(child, f"{path}.properties[{key}]")
+    return errors
 
 
 def _joined(path: str, below: str) -> str:
@@ -105,19 +105,19 @@ def _joined(path: str, below: str) -> str:
 
 
 def _broken_rules(schema: JSONObject, path: str) -> list[FieldError]:
-    """Return the faults of defaults that break a rule, as the value of a new object or as one that does not change."""
-    faults: list[FieldError] = []
+    """Return the errors of defaults that break a rule, as the value of a new object or as one that does not change."""
+    errors: list[FieldError] = []
     value: Any = schema.get("default")
     if value is not None and (rules := compile_rules(from_structural(schema, object_meta()))):
-        for fault in rules.check(value, None) or rules.check(value, value):
-            below = "" if fault.field == UNKNOWN_PATH else fault.field
-            faults.append(replace(fault, field=_joined(f"{path}.default", below)))
+        for error in rules.check(value, None) or rules.check(value, value):
+            below = "" if error.field == UNKNOWN_PATH else error.field
+            errors.append(replace(error, field=_joined(f"{path}.default", below)))
     if is_object(items := schema.get("items")):
-        faults += _broken_rules(items, f"{path}.items")
+        errors += _broken_rules(items, f"{path}.items")
     properties: JSONObject = schema.get("properties") or {}
     for key, child in properties.items():
-        faults += _broken_rules(child, f"{path}.properties[{key}]")
-    return faults
+        errors += _broken_rules(child, f"{path}.properties[{key}]")
+    return errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,126 +130,126 @@ class _Context:
     """Why a default is forbidden here; empty if it is allowed."""
 
 
-def _check_keywords(schema: JSONObject, path: str, context: _Context, faults: list[FieldError]) -> None:
+def _check_keywords(schema: JSONObject, path: str, context: _Context, errors: list[FieldError]) -> None:
     if schema.get("default") is not None and context.no_defaults:
-        faults.append(forbidden(f"{path}.default", f"must not be set {context.no_defaults}"))
+        errors.append(forbidden(f"{path}.default", f"must not be set {context.no_defaults}"))
     if context.in_metadata and schema.get("x-kubernetes-embedded-resource"):
-        faults.append(forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta"))
-    faults.extend(keyword_faults(schema, path))
+        errors.append(forbidden(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta"))
+    errors.extend(keyword_errors(schema, path))
     if schema.get("uniqueItems"):
         text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        faults.append(forbidden(f"{path}.uniqueItems", text))
+        errors.append(forbidden(f"{path}.uniqueItems", text))
     if schema.get("additionalProperties") not in (None, True) and schema.get("properties"):
         text = "additionalProperties and properties are mutual exclusive"
-        faults.append(forbidden(f"{path}.additionalProperties", text))
+        errors.append(forbidden(f"{path}.additionalProperties", text))
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        faults.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
-    _check_map_type(schema, path, faults)
-    _check_list_type(schema, path, faults)
-    _check_children(schema, path, context, faults)
+        errors.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined"))
+    _check_map_type(schema, path, errors)
+    _check_list_type(schema, path, errors)
+    _check_children(schema, path, context, errors)
 
 
-def _check_children(schema: JSONObject, path: str, context: _Context, faults: list[FieldError]) -> None:
+def _check_children(schema: JSONObject, path: str, context: _Context, errors: list[FieldError]) -> None:
     inner = replace(context, root=False)
     if is_object(values := schema.get("additionalProperties")):
         reason = "inside additionalProperties applying to object metadata" if context.in_metadata else ""
         below = replace(inner, no_defaults=reason or context.no_defaults)
-        _check_keywords(values, f"{path}.additionalProperties", below, faults)
+        _check_keywords(values, f"{path}.additionalProperties", below, errors)
     properties: JSONObject = schema.get("properties") or {}
     for key, child in properties.items():
         below = inner
         if key in _OBJECT_FIELDS and (context.root or schema.get("x-kubernetes-embedded-resource")):
             reason = f"in top-level {key}" if context.root else context.no_defaults
             below = replace(inner, in_metadata=True, no_defaults=reason)
-        _check_keywords(child, f"{path}.properties[{key}]", below, faults)
+        _check_keywords(child, f"{path}.properties[{key}]", below, errors)
     for key in ("items", "not"):
         if is_object(child := schema.get(key)):
-            _check_keywords(child, f"{path}.{key}", inner, faults)
+            _check_keywords(child, f"{path}.{key}", inner, errors)
     for key in ("allOf", "oneOf", "anyOf"):
         parts: JSONArray = schema.get(key) or []
         for index, part in enumerate(parts):
-            _check_keywords(part, f"{path}.{key}[{index}]", inner, faults)
+            _check_keywords(part, f"{path}.{key}[{index}]", inner, errors)
 
 
-def _check_map_type(schema: JSONObject, path: str, faults: list[FieldError]) -> None:
+def _check_map_type(schema: JSONObject, path: str, errors: list[FieldError]) -> None:
     map_type = schema.get("x-kubernetes-map-type")
     if map_type is None:
         return
-    _check_is(schema, "object", "must be object if x-kubernetes-map-type is specified", path, faults)
+    _check_is(schema, "object", "must be object if x-kubernetes-map-type is specified", path, errors)
     if map_type not in ("atomic", "granular"):
-        faults.append(not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
+        errors.append(not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
 
 
-def _check_is(schema: JSONObject, kind: str, text: str, path: str, faults: list[FieldError]) -> None:
+def _check_is(schema: JSONObject, kind: str, text: str, path: str, errors: list[FieldError]) -> None:
     given = schema.get("type", "")
     if given != kind:
-        faults.append(invalid(f"{path}.type", given, text) if given else required(f"{path}.type", text))
+        errors.append(invalid(f"{path}.type", given, text) if given else required(f"{path}.type", text))
 
 
-def _check_list_type(schema: JSONObject, path: str, faults: list[FieldError]) -> None:
+def _check_list_type(schema: JSONObject, path: str, errors: list[FieldError]) -> None:
     list_type = schema.get("x-kubernetes-list-type")
     keys: list[str] = schema.get("x-kubernetes-list-map-keys") or []
     if keys and list_type != "map":
         text = "must be map if x-kubernetes-list-map-keys is non-empty"
         place = f"{path}.x-kubernetes-list-type"
-        faults.append(required(place, text) if list_type is None else invalid(place, list_type, text))
+        errors.append(required(place, text) if list_type is None else invalid(place, list_type, text))
     if list_type is None:
         return
-    _check_is(schema, "array", "must be array if x-kubernetes-list-type is specified", path, faults)
+    _check_is(schema, "array", "must be array if x-kubernetes-list-type is specified", path, errors)
     if list_type not in ("atomic", "set", "map"):
-        faults.append(not_supported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map")))
+        errors.append(not_supported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map")))
     items = schema.get("items")
     if list_type in ("set", "map") and is_object(items) and items.get("nullable"):
         text = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
-        faults.append(forbidden(f"{path}.items.nullable", text))
+        errors.append(forbidden(f"{path}.items.nullable", text))
     if list_type == "set" and is_object(items):
-        _check_set_items(items, f"{path}.items", faults)
+        _check_set_items(items, f"{path}.items", errors)
     elif list_type == "map":
-        _check_map_items(items, keys, path, faults)
+        _check_map_items(items, keys, path, errors)
 
 
-def _check_set_items(items: JSONObject, path: str, faults: list[FieldError]) -> None:
+def _check_set_items(items: JSONObject, path: str, errors: list[FieldError]) -> None:
     text = "must be atomic as item of a list with x-kubernetes-list-type=set"
     inner = items.get("x-kubernetes-list-type")
     if items.get("type") == "array" and inner not in (None, "atomic"):
-        faults.append(invalid(f"{path}.x-kubernetes-list-type", inner, text))
+        errors.append(invalid(f"{path}.x-kubernetes-list-type", inner, text))
     if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
-        faults.append(invalid(f"{path}.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), text))
+        errors.append(invalid(f"{path}.x-kubernetes-map-type", items.get("x-kubernetes-map-type"), text))
 
 
-def _check_map_items(items: object, keys: list[str], path: str, faults: list[FieldError]) -> None:
+def _check_map_items(items: object, keys: list[str], path: str, errors: list[FieldError]) -> None:
     if not keys:
         text = "must not be empty if x-kubernetes-list-type is map"
-        faults.append(required(f"{path}.x-kubernetes-list-map-keys", text))
+        errors.append(required(f"{path}.x-kubernetes-list-map-keys", text))
     if not is_object(items):
-        faults.append(required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map"))
+        errors.append(required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map"))
         return
     if items.get("type") != "object":
         text = "must be object if parent array's x-kubernetes-list-type is map"
-        faults.append(invalid(f"{path}.items.type", items.get("type", ""), text))
+        errors.append(invalid(f"{path}.items.type", items.get("type", ""), text))
         return
     for key in keys:
-        _check_map_key(items, key, keys, path, faults)
+        _check_map_key(items, key, keys, path, errors)
     if len(set(keys)) != len(keys):
-        faults.append(invalid(f"{path}.x-kubernetes-list-map-keys", keys, "must not contain duplicate entries"))
+        errors.append(invalid(f"{path}.x-kubernetes-list-map-keys", keys, "must not contain duplicate entries"))
 
 
-def _check_map_key(items: JSONObject, key: str, keys: list[str], path: str, faults: list[FieldError]) -> None:
+def _check_map_key(items: JSONObject, key: str, keys: list[str], path: str, errors: list[FieldError]) -> None:
     place = f"{path}.items.properties[{key}]"
     properties: JSONObject = items.get("properties") or {}
     schema = properties.get(key)
     if not is_object(schema):
         text = "entries must all be names of item properties"
-        faults.append(invalid(f"{path}.x-kubernetes-list-map-keys", keys, text))
+        errors.append(invalid(f"{path}.x-kubernetes-list-map-keys", keys, text))
         return
     why = "this property is in x-kubernetes-list-map-keys, so it"
     if schema.get("type") in ("array", "object"):
         text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-        faults.append(invalid(f"{place}.type", items.get("type"), text))
+        errors.append(invalid(f"{place}.type", items.get("type"), text))
     if key not in (items.get("required") or ()) and "default" not in schema:
-        faults.append(required(f"{place}.default", f"{why} must have a default or be a required property"))
+        errors.append(required(f"{place}.default", f"{why} must have a default or be a required property"))
     if schema.get("nullable"):
-        faults.append(forbidden(f"{place}.nullable", f"{why} cannot be nullable"))
+        errors.append(forbidden(f"{place}.nullable", f"{why} cannot be nullable"))
 
 
 # Structural schemas
@@ -280,79 +280,79 @@ _FORBIDDEN_INSIDE: Final = {
 _METADATA_FIELDS: Final = frozenset({"type", "properties", "default", "description"})
 
 
-def structural_faults(schema: JSONObject, path: str) -> list[FieldError]:
+def structural_errors(schema: JSONObject, path: str) -> list[FieldError]:
     """Return why `schema`, the root of a kind, is not structural, sorted as the API server does."""
-    faults: list[FieldError] = []
-    _check_node(schema, "root", path, faults)
-    _check_complete(schema, schema, path, path, faults)
-    return sorted(faults, key=str)
+    errors: list[FieldError] = []
+    _check_node(schema, "root", path, errors)
+    _check_complete(schema, schema, path, path, errors)
+    return sorted(errors, key=str)
 
 
-def _check_node(schema: JSONObject, level: _Level, path: str, faults: list[FieldError]) -> None:
+def _check_node(schema: JSONObject, level: _Level, path: str, errors: list[FieldError]) -> None:
     items, values = schema.get("items"), schema.get("additionalProperties")
     properties: JSONObject = schema.get("properties") or {}
     if schema.get("type") == "array" and items is None:
-        faults.append(required(f"{path}.items", "must be specified"))
+        errors.append(required(f"{path}.items", "must be specified"))
     if is_object(items):
-        _check_node(items, "item", f"{path}.items", faults)
+        _check_node(items, "item", f"{path}.items", errors)
     for key, child in properties.items():
         if key == "metadata" and level == "root":
-            _check_root_metadata(child, f"{path}.properties[{key}]", faults)
+            _check_root_metadata(child, f"{path}.properties[{key}]", errors)
         else:
-            _check_node(child, "field", f"{path}.properties[{key}]", faults)
+            _check_node(child, "field", f"{path}.properties[{key}]", errors)
     if values is not None and level == "root":
-        faults.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
+        errors.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
     if is_object(values):
-        _check_node(values, "field", f"{path}.additionalProperties", faults)
-    _check_type(schema, level, path, faults)
-    _check_extensions(schema, path, faults)
+        _check_node(values, "field", f"{path}.additionalProperties", errors)
+    _check_type(schema, level, path, errors)
+    _check_extensions(schema, path, errors)
     if level == "root" or schema.get("x-kubernetes-embedded-resource"):
-        _check_object_fields(properties, path, faults)
-    _check_values(schema, path, faults, skip=_int_or_string_part(schema))
+        _check_object_fields(properties, path, errors)
+    _check_values(schema, path, errors, skip=_int_or_string_part(schema))
 
 
-def _check_type(schema: JSONObject, level: _Level, path: str, faults: list[FieldError]) -> None:
+def _check_type(schema: JSONObject, level: _Level, path: str, errors: list[FieldError]) -> None:
     kind = schema.get("type", "")
     free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
         text = "must be object if x-kubernetes-embedded-resource is true"
-        faults.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
+        errors.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
     elif not kind and not free:
-        faults.append(required(f"{path}.type", _NO_TYPE[level]))
+        errors.append(required(f"{path}.type", _NO_TYPE[level]))
     if level == "root" and kind and kind != "object":
-        faults.append(invalid(f"{path}.type", kind, "must be object at the root"))
+        errors.append(invalid(f"{path}.type", kind, "must be object at the root"))
 
 
-def _check_extensions(schema: JSONObject, path: str, faults: list[FieldError]) -> None:
+def _check_extensions(schema: JSONObject, path: str, errors: list[FieldError]) -> None:
     embedded = schema.get("x-kubernetes-embedded-resource")
     preserve = schema.get("x-kubernetes-preserve-unknown-fields")
     if schema.get("x-kubernetes-int-or-string"):
         text = "must be false if x-kubernetes-int-or-string is true"
         if preserve:
-            faults.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", True, text))
+            errors.append(invalid(f"{path}.x-kubernetes-preserve-unknown-fields", True, text))
         if embedded:
-            faults.append(invalid(f"{path}.x-kubernetes-embedded-resource", True, text))
+            errors.append(invalid(f"{path}.x-kubernetes-embedded-resource", True, text))
     if embedded and schema.get("additionalProperties") is not None:
         text = "must not be used if x-kubernetes-embedded-resource is set"
-        faults.append(forbidden(f"{path}.additionalProperties", text))
+        errors.append(forbidden(f"{path}.additionalProperties", text))
     if embedded and not preserve and not schema.get("properties"):
         text = (
             "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
         )
-        faults.append(required(f"{path}.properties", text))
+        errors.append(required(f"{path}.properties", text))
 
 
-def _check_object_fields(properties: JSONObject, path: str, faults: list[FieldError]) -> None:
+def _check_object_fields(properties: JSONObject, path: str, errors: list[FieldError]) -> None:
     for key, wanted in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
         if key in properties and properties[key].get("type", "") != wanted:
             place = f"{path}.properties[{key}].type"
-            faults.append(invalid(place, properties[key].get("type", ""), f"must be {wanted}"))
+            errors.append(invalid(place, properties[key].get("type", ""), f"must be {wanted}"))
 
 
-def _check_root_metadata(schema: JSONObject, path: str, faults: list[FieldError]) -> None:
+def _check_root_metadata(schema: JSONObject, path: str, errors: list[FieldError]) -> None:
     if not schema.keys() <= _METADATA_FIELDS or not (schema.get("properties") or {}).keys() <= {"name", "generateName"}:
         text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
-        faults.append(forbidden(path, text))
+        errors.append(forbidden(path, text))
 
 
 def _int_or_string_part(schema: JSONObject) -> str:
@@ -363,38 +363,38 @@ def _int_or_string_part(schema: JSONObject) -> str:
     return "allOf" if is_array(every) and every and every[0].get("anyOf") == _INT_OR_STRING else ""
 
 
-def _check_values(schema: JSONObject, path: str, faults: list[FieldError], *, skip: str = "") -> None:
+def _check_values(schema: JSONObject, path: str, errors: list[FieldError], *, skip: str = "") -> None:
     for junctor in ("anyOf", "allOf", "oneOf"):
         parts: JSONArray = schema.get(junctor) or []
         if junctor == "anyOf" == skip:
             continue
         for index, part in enumerate(parts):
             inner = "anyOf" if junctor == "allOf" == skip and index == 0 else ""
-            _check_combined(part, f"{path}.{junctor}[{index}]", faults, skip=inner)
+            _check_combined(part, f"{path}.{junctor}[{index}]", errors, skip=inner)
     if is_object(unwanted := schema.get("not")):
-        _check_combined(unwanted, f"{path}.not", faults)
+        _check_combined(unwanted, f"{path}.not", errors)
     if pattern := schema.get("pattern"):
         try:
             compile_pattern(pattern)
         except ValueError as error:
             text = f"must be a valid regular expression, but isn't: error parsing regexp: {error}"
-            faults.append(invalid(f"{path}.pattern", pattern, text))
+            errors.append(invalid(f"{path}.pattern", pattern, text))
 
 
-def _check_combined(schema: JSONObject, path: str, faults: list[FieldError], *, skip: str = "") -> None:
+def _check_combined(schema: JSONObject, path: str, errors: list[FieldError], *, skip: str = "") -> None:
     """Check a schema inside a combination: it may restrict values, but not declare them."""
-    _check_values(schema, path, faults, skip=skip)
+    _check_values(schema, path, errors, skip=skip)
     if is_object(items := schema.get("items")):
-        _check_combined(items, f"{path}.items", faults)
+        _check_combined(items, f"{path}.items", errors)
     properties: JSONObject = schema.get("properties") or {}
     for key, child in properties.items():
-        _check_combined(child, f"{path}.properties[{key}]", faults)
-    faults.extend(forbidden(f"{path}.{key}", text) for key, text in _FORBIDDEN_INSIDE.items() if schema.get(key))
+        _check_combined(child, f"{path}.properties[{key}]", errors)
+    errors.extend(forbidden(f"{path}.{key}", text) for key, text in _FORBIDDEN_INSIDE.items() if schema.get(key))
     if "metadata" in properties:
-        faults.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
+        errors.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
 
 
-def _check_complete(judging: JSONObject, shape: JSONObject, at: str, judged_in: str, faults: list[FieldError]) -> None:
+def _check_complete(judging: JSONObject, shape: JSONObject, at: str, judged_in: str, errors: list[FieldError]) -> None:
     """Check that everything restricted inside a combination is declared outside of it."""
     parts: list[tuple[str, JSONObject]] = []
     if is_object(unwanted := judging.get("not")):
@@ -403,20 +403,20 @@ def _check_complete(judging: JSONObject, shape: JSONObject, at: str, judged_in: 
         found: JSONArray = judging.get(junctor) or []
         parts.extend((f"{judged_in}.{junctor}[{index}]", part) for index, part in enumerate(found))
     for place, part in parts:
-        _check_counterpart(part, shape, at, place, faults)
+        _check_counterpart(part, shape, at, place, errors)
 
 
 def _check_counterpart(
-    part: JSONObject, shape: JSONObject | None, at: str, judged_in: str, faults: list[FieldError]
+    part: JSONObject, shape: JSONObject | None, at: str, judged_in: str, errors: list[FieldError]
 ) -> None:
     if shape is None:
-        faults.append(required(at, f"because it is defined in {judged_in}"))
+        errors.append(required(at, f"because it is defined in {judged_in}"))
         return
-    _check_complete(part, shape, at, judged_in, faults)
+    _check_complete(part, shape, at, judged_in, errors)
     if is_object(items := part.get("items")):
-        _check_counterpart(items, shape.get("items"), f"{at}.items", f"{judged_in}.items", faults)
+        _check_counterpart(items, shape.get("items"), f"{at}.items", f"{judged_in}.items", errors)
     properties: JSONObject = part.get("properties") or {}
     shaped: JSONObject = shape.get("properties") or {}
     for key, child in properties.items():
         inside = f".properties[{key}]"
-        _check_counterpart(child, shaped.get(key), at + inside, judged_in + inside, faults)
+        _check_counterpart(child, shaped.get(key), at + inside, judged_in + inside, errors)

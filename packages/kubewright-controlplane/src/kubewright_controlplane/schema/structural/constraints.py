@@ -1,7 +1,7 @@
 """What a schema requires of a value, compiled: types, bounds, patterns, formats, enumerations, combined schemas.
 
-Each schema becomes a check: a function of a value, its path and the list of faults. A valid value costs its
-comparisons and nothing else; paths become text only for faults. Messages are those of the API server.
+Each schema becomes a check: a function of a value, its path and the list of errors. A valid value costs its
+comparisons and nothing else; paths become text only for errors. Messages are those of the API server.
 
 Follows kube-openapi/pkg/validation and k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype.
 """
@@ -28,7 +28,7 @@ from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.walk import (
     UNKNOWN_PATH,
     Check,
-    Faults,
+    Errors,
     NodeCheck,
     Path,
     add_invalid,
@@ -60,14 +60,14 @@ def _combined(checks: list[Check]) -> Check:
             return only
         case _:
 
-            def check(value: Any, path: Path, faults: Faults) -> None:
+            def check(value: Any, path: Path, errors: Errors) -> None:
                 for each in checks:
-                    each(value, path, faults)
+                    each(value, path, errors)
 
             return check
 
 
-def _accept(value: Any, path: Path, faults: Faults) -> None:
+def _accept(value: Any, path: Path, errors: Errors) -> None:
     """Accept any value: the check of a schema without requirements."""
 
 
@@ -80,7 +80,7 @@ def _types(spec: JSONObject) -> Check | None:
     if "string" in names and len(names) == 1 and spec.get("format") and format_check(spec["format"]):
         classes.add(list)  # the API server is as lenient
 
-    def check(value: Any, path: Path, faults: Faults) -> None:
+    def check(value: Any, path: Path, errors: Errors) -> None:
         if value.__class__ in classes:
             return
         if value is None:
@@ -92,7 +92,7 @@ def _types(spec: JSONObject) -> Check | None:
         else:
             found = _TYPE_NAMES[value.__class__]
         place = dotted(path)
-        faults.append(
+        errors.append(
             (path, type_invalid(place or UNKNOWN_PATH, found, f'{place} in body must be of type {wanted}: "{found}"'))
         )
 
@@ -114,9 +114,9 @@ def _by_class(spec: JSONObject) -> list[Check]:
 
 
 def _only_for(accepted: tuple[type, ...], inner: Check) -> Check:
-    def check(value: Any, path: Path, faults: Faults) -> None:
+    def check(value: Any, path: Path, errors: Errors) -> None:
         if value.__class__ in accepted:
-            inner(value, path, faults)
+            inner(value, path, errors)
 
     return check
 
@@ -128,11 +128,11 @@ def _text_checks(spec: JSONObject) -> list[Check]:
     format = spec.get("format", "")
     if spec.get("type", "string") == "string" and (has_format := format_check(format)):
 
-        def check(value: str, path: Path, faults: Faults) -> None:
+        def check(value: str, path: Path, errors: Errors) -> None:
             if not has_format(value):
                 place = dotted(path)
                 text = f"{place} in body must be of type {format}: {jsons.quoted(value)}"
-                faults.append((path, type_invalid(place or UNKNOWN_PATH, value, text)))
+                errors.append((path, type_invalid(place or UNKNOWN_PATH, value, text)))
 
         checks.append(check)
     return checks
@@ -142,26 +142,26 @@ def _array_checks(spec: JSONObject) -> list[Check]:
     checks: list[Check] = []
     if is_object(items := spec.get("items")) and (inner := compile_check(items)) is not _accept:
 
-        def each(value: list[Any], path: Path, faults: Faults) -> None:
+        def each(value: list[Any], path: Path, errors: Errors) -> None:
             for index, item in enumerate(value):
-                inner(item, (path, index), faults)
+                inner(item, (path, index), errors)
 
         checks.append(each)
     fewest, most = spec.get("minItems"), spec.get("maxItems")
     if fewest is not None or most is not None:
 
-        def sized(value: list[Any], path: Path, faults: Faults) -> None:
+        def sized(value: list[Any], path: Path, errors: Errors) -> None:
             if fewest is not None and len(value) < fewest:
-                add_invalid(faults, path, len(value), f"should have at least {fewest} items")
+                add_invalid(errors, path, len(value), f"should have at least {fewest} items")
             if most is not None and len(value) > most:
-                faults.append((path, too_many(dotted(path) or UNKNOWN_PATH, len(value), most)))
+                errors.append((path, too_many(dotted(path) or UNKNOWN_PATH, len(value), most)))
 
         checks.append(sized)
     if spec.get("uniqueItems"):
 
-        def distinct(value: list[Any], path: Path, faults: Faults) -> None:
+        def distinct(value: list[Any], path: Path, errors: Errors) -> None:
             if repeated(value):
-                add_invalid(faults, path, "", "shouldn't contain duplicates")
+                add_invalid(errors, path, "", "shouldn't contain duplicates")
 
         checks.append(distinct)
     return checks
@@ -172,11 +172,11 @@ def _object_checks(spec: JSONObject) -> list[Check]:
     fewest, most = spec.get("minProperties"), spec.get("maxProperties")
     if fewest is not None or most is not None:
 
-        def sized(value: JSONObject, path: Path, faults: Faults) -> None:
+        def sized(value: JSONObject, path: Path, errors: Errors) -> None:
             if fewest is not None and len(value) < fewest:
-                add_invalid(faults, path, len(value), f"should have at least {fewest} properties")
+                add_invalid(errors, path, len(value), f"should have at least {fewest} properties")
             if most is not None and len(value) > most:
-                faults.append((path, too_many(dotted(path) or UNKNOWN_PATH, len(value), most)))
+                errors.append((path, too_many(dotted(path) or UNKNOWN_PATH, len(value), most)))
 
         checks.append(sized)
     if fields := _fields(spec):
@@ -184,10 +184,10 @@ def _object_checks(spec: JSONObject) -> list[Check]:
     needed: list[str] = spec.get("required") or []
     if needed:
 
-        def complete(value: JSONObject, path: Path, faults: Faults) -> None:
+        def complete(value: JSONObject, path: Path, errors: Errors) -> None:
             for key in needed:
                 if key not in value:
-                    faults.append((path, required(dotted((path, key)))))
+                    errors.append((path, required(dotted((path, key)))))
 
         checks.append(complete)
     return checks
@@ -203,21 +203,21 @@ def _fields(spec: JSONObject) -> Check | None:
     rest = compile_check(values) if is_object(values) else None
     if rest is not None and not properties:
 
-        def each(value: JSONObject, path: Path, faults: Faults) -> None:
+        def each(value: JSONObject, path: Path, errors: Errors) -> None:
             for key, item in value.items():
-                rest(item, (path, (key,)), faults)
+                rest(item, (path, (key,)), errors)
 
         return each
     if not children:
         return None
 
-    def fields(value: JSONObject, path: Path, faults: Faults) -> None:
+    def fields(value: JSONObject, path: Path, errors: Errors) -> None:
         for key, item in value.items():
             if item.__class__ is str and key in plain:
                 continue
             check = children.get(key)
             if check is not None:
-                check(item, (path, key), faults)
+                check(item, (path, key), errors)
 
     return fields
 
@@ -241,10 +241,10 @@ def _enum(spec: JSONObject) -> Check | None:
     quick = frozenset(each for each in allowed if isinstance(each, str))
     others = [each for each in allowed if not isinstance(each, str)]
 
-    def check(value: Any, path: Path, faults: Faults) -> None:
+    def check(value: Any, path: Path, errors: Errors) -> None:
         if (value.__class__ is str and value in quick) or any(jsons.equal(value, each) for each in others):
             return
-        faults.append((path, not_supported(dotted(path) or UNKNOWN_PATH, value, texts)))
+        errors.append((path, not_supported(dotted(path) or UNKNOWN_PATH, value, texts)))
 
     return check
 
@@ -268,19 +268,19 @@ _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)
 
 
 def text_bounds(spec: JSONObject) -> Check | None:
-    """Return the check of a string's length and pattern. It reports only the first fault."""
+    """Return the check of a string's length and pattern. It reports only the first error."""
     longest, shortest, pattern = spec.get("maxLength"), spec.get("minLength"), spec.get("pattern")
     if longest is None and shortest is None and not pattern:
         return None
     search = compile_pattern(pattern) if pattern else None
 
-    def check(value: str, path: Path, faults: Faults) -> None:
+    def check(value: str, path: Path, errors: Errors) -> None:
         if longest is not None and len(value) > longest:
-            faults.append((path, too_long(dotted(path), longest)))
+            errors.append((path, too_long(dotted(path), longest)))
         elif shortest is not None and len(value) < shortest:
-            add_invalid(faults, path, value, f"should be at least {shortest} chars long")
+            add_invalid(errors, path, value, f"should be at least {shortest} chars long")
         elif search is not None and search(value) is None:
-            add_invalid(faults, path, value, f"should match '{pattern}'")
+            add_invalid(errors, path, value, f"should match '{pattern}'")
 
     return check
 
@@ -303,19 +303,19 @@ def _ranged(limits: tuple[int, int], format: str) -> Check:
     low, high = limits
     kind = f"with format {format}" if format else "(default format)"
 
-    def check(value: float, path: Path, faults: Faults) -> None:
+    def check(value: float, path: Path, errors: Errors) -> None:
         if not low <= value <= high or (isinstance(value, float) and not value.is_integer()):
-            add_without_path(faults, path, f"Checked value must be of type integer {kind} in {dotted(path)}")
+            add_without_path(errors, path, f"Checked value must be of type integer {kind} in {dotted(path)}")
 
     return check
 
 
 def _multiple_of(factor: float) -> Check:
-    def check(value: float, path: Path, faults: Faults) -> None:
+    def check(value: float, path: Path, errors: Errors) -> None:
         quotient = 1 / factor * value if factor < 1 else value / factor
         whole = value % factor == 0 if isinstance(value, int) and isinstance(factor, int) else quotient.is_integer()
         if not whole:
-            add_invalid(faults, path, value, f"should be a multiple of {jsons.number(factor)}")
+            add_invalid(errors, path, value, f"should be a multiple of {jsons.number(factor)}")
 
     return check
 
@@ -323,9 +323,9 @@ def _multiple_of(factor: float) -> Check:
 def _at_most(limit: float, *, exclusive: bool) -> Check:
     text = f"should be less than {'' if exclusive else 'or equal to '}{jsons.number(limit)}"
 
-    def check(value: float, path: Path, faults: Faults) -> None:
+    def check(value: float, path: Path, errors: Errors) -> None:
         if value > limit or (exclusive and value == limit):
-            add_invalid(faults, path, value, text)
+            add_invalid(errors, path, value, text)
 
     return check
 
@@ -333,9 +333,9 @@ def _at_most(limit: float, *, exclusive: bool) -> Check:
 def _at_least(limit: float, *, exclusive: bool) -> Check:
     text = f"should be greater than {'' if exclusive else 'or equal to '}{jsons.number(limit)}"
 
-    def check(value: float, path: Path, faults: Faults) -> None:
+    def check(value: float, path: Path, errors: Errors) -> None:
         if value < limit or (exclusive and value == limit):
-            add_invalid(faults, path, value, text)
+            add_invalid(errors, path, value, text)
 
     return check
 
@@ -344,43 +344,43 @@ def _at_least(limit: float, *, exclusive: bool) -> Check:
 
 
 def any_of(alternatives: list[Check]) -> Check:
-    def check(value: Any, path: Path, faults: Faults) -> None:
-        nearest: Faults = []
+    def check(value: Any, path: Path, errors: Errors) -> None:
+        nearest: Errors = []
         for each in alternatives:
-            found = _faults_of(each, value, path)
+            found = _errors_of(each, value, path)
             if not found:
                 return
             nearest = nearest or found
-        add_without_path(faults, path, f'"{dotted(path)}" must validate at least one schema (anyOf)')
-        faults.extend(nearest)
+        add_without_path(errors, path, f'"{dotted(path)}" must validate at least one schema (anyOf)')
+        errors.extend(nearest)
 
     return check
 
 
 def one_of(alternatives: list[Check]) -> Check:
-    def check(value: Any, path: Path, faults: Faults) -> None:
-        results = [_faults_of(each, value, path) for each in alternatives]
+    def check(value: Any, path: Path, errors: Errors) -> None:
+        results = [_errors_of(each, value, path) for each in alternatives]
         good = sum(not each for each in results)
         if good == 1:
             return
         told = f"Found {good} valid alternatives" if good else "Found none valid"
-        add_without_path(faults, path, f'"{dotted(path)}" must validate one and only one schema (oneOf). {told}')
+        add_without_path(errors, path, f'"{dotted(path)}" must validate one and only one schema (oneOf). {told}')
         if not good:
-            faults.extend(results[0])
+            errors.extend(results[0])
 
     return check
 
 
 def all_of(parts: list[Check]) -> Check:
-    def check(value: Any, path: Path, faults: Faults) -> None:
+    def check(value: Any, path: Path, errors: Errors) -> None:
         good = 0
         for each in parts:
-            found = _faults_of(each, value, path)
+            found = _errors_of(each, value, path)
             good += not found
-            faults.extend(found)
+            errors.extend(found)
         if good != len(parts):
             add_without_path(
-                faults,
+                errors,
                 path,
                 f'"{dotted(path)}" must validate all the schemas (allOf){"" if good else ". None validated"}',
             )
@@ -389,15 +389,15 @@ def all_of(parts: list[Check]) -> Check:
 
 
 def none_of(unwanted: Check) -> Check:
-    def check(value: Any, path: Path, faults: Faults) -> None:
-        if not _faults_of(unwanted, value, path):
-            add_without_path(faults, path, f'"{dotted(path)}" must not validate the schema (not)')
+    def check(value: Any, path: Path, errors: Errors) -> None:
+        if not _errors_of(unwanted, value, path):
+            add_without_path(errors, path, f'"{dotted(path)}" must not validate the schema (not)')
 
     return check
 
 
-def _faults_of(check: Check, value: Any, path: Path) -> Faults:
-    found: Faults = []
+def _errors_of(check: Check, value: Any, path: Path) -> Errors:
+    found: Errors = []
     check(value, path, found)
     return found
 
@@ -412,9 +412,9 @@ def compile_duplicates_check(root: Node) -> Callable[[JSONObject], list[FieldErr
         return None
 
     def duplicates(obj: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
-        check(obj, None, faults)
-        return faults
+        errors: list[FieldError] = []
+        check(obj, None, errors)
+        return errors
 
     return duplicates
 
@@ -441,22 +441,22 @@ def _list_check(node: Node) -> NodeCheck | None:
         return None
     find = _same_items if node.list_type == "set" else _same_keys
 
-    def check(value: Any, path: Path, faults: list[FieldError]) -> None:
+    def check(value: Any, path: Path, errors: list[FieldError]) -> None:
         if is_array(value):
-            find(value, node.list_keys, path, faults)
+            find(value, node.list_keys, path, errors)
 
     return check
 
 
-def _same_items(value: JSONArray, keys: tuple[str, ...], path: Path, faults: list[FieldError]) -> None:
-    faults.extend(duplicate(bracketed((path, index)), value[index]) for index in repeated(value))
+def _same_items(value: JSONArray, keys: tuple[str, ...], path: Path, errors: list[FieldError]) -> None:
+    errors.extend(duplicate(bracketed((path, index)), value[index]) for index in repeated(value))
 
 
-def _same_keys(value: JSONArray, keys: tuple[str, ...], path: Path, faults: list[FieldError]) -> None:
+def _same_keys(value: JSONArray, keys: tuple[str, ...], path: Path, errors: list[FieldError]) -> None:
     for index, item in enumerate(value):
         if item is not None and not is_object(item):
             text = "must be an object for an array of list-type map"
-            faults.append(invalid(bracketed((path, index)), item, text))
+            errors.append(invalid(bracketed((path, index)), item, text))
             return
     chosen = [{key: item[key] for key in keys if key in item} if item else {} for item in value]
-    faults.extend(duplicate(bracketed((path, index)), chosen[index]) for index in repeated(chosen))
+    errors.extend(duplicate(bracketed((path, index)), chosen[index]) for index in repeated(chosen))

@@ -5,7 +5,7 @@ and `validate`, in this order. Each visits the document once, in place, with clo
 Merging and field ownership read `Schema.root`.
 
 Custom kinds are validated here: first values, then embedded resources, then lists of type set and map for duplicates,
-then CEL rules. On an update, a fault in an unchanged value is not reported (ratcheting, KEP-4008).
+then CEL rules. On an update, an error in an unchanged value is not reported (ratcheting, KEP-4008).
 
 Follows k8s.io/apiextensions-apiserver for custom kinds and encoding/json with apimachinery's types for built-in ones.
 """
@@ -26,7 +26,7 @@ from kubewright_controlplane.schema.structural.constraints import compile_check,
 from kubewright_controlplane.schema.structural.decode import Decoder, compile_decoder
 from kubewright_controlplane.schema.structural.default import Defaulter, compile_defaulter
 from kubewright_controlplane.schema.structural.meta import object_meta, type_meta
-from kubewright_controlplane.schema.walk import UNKNOWN_PATH, Faults, NodeCheck, Path, bracketed, compile_descent, links
+from kubewright_controlplane.schema.walk import UNKNOWN_PATH, Errors, NodeCheck, Path, bracketed, compile_descent, links
 
 if TYPE_CHECKING:
     from kubewright_controlplane.schema.cel.rules import Rules
@@ -42,7 +42,7 @@ _BLOCKING: Final = frozenset(
         "FieldValueTypeInvalid",
     }
 )
-"""After these faults, rules are not evaluated, because their values do not have the expected types."""
+"""After these errors, rules are not evaluated, because their values do not have the expected types."""
 _UNCHECKED: Final = invalid(
     UNKNOWN_PATH,
     None,
@@ -94,9 +94,9 @@ class Schema:
         self._default(obj)
 
     def validate(self, obj: JSONObject, old: JSONObject | None = None) -> list[FieldError]:
-        """Return the faults of `obj`, in the words of the API server; always empty for a built-in kind.
+        """Return the errors of `obj`, in the words of the API server; always empty for a built-in kind.
 
-        `old` is the object before an update. With it, faults in unchanged values are not reported (ratcheting), and
+        `old` is the object before an update. With it, errors in unchanged values are not reported (ratcheting), and
         transition rules are evaluated.
         """
         return self._validate(obj, old) if self._validate is not None else []
@@ -125,24 +125,24 @@ class Schema:
 def compile_validator(root: Node) -> Validator:
     """Compile the validator of a whole document."""
     check = compile_check(root.spec)
-    embedded_faults = compile_embedded_check(root)
+    embedded_errors = compile_embedded_check(root)
     duplicates = compile_duplicates_check(root)
     rules = _rules(root)
 
     def validate(obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
-        found: Faults = []
+        found: Errors = []
         check(obj, None, found)
         if found and old is not None:
-            found = [(path, fault) for path, fault in found if not _is_unchanged(path, obj, old, root)]
-        faults = [fault for _, fault in found]
-        if embedded_faults is not None:
-            embedded_faults(obj, None, faults)
+            found = [(path, error) for path, error in found if not _is_unchanged(path, obj, old, root)]
+        errors = [error for _, error in found]
+        if embedded_errors is not None:
+            embedded_errors(obj, None, errors)
         if duplicates is not None and (old is None or not duplicates(old)):
-            faults += duplicates(obj)
+            errors += duplicates(obj)
         if rules is not None:
-            blocked = any(fault.reason in _BLOCKING for fault in faults)
-            faults += [_UNCHECKED] if blocked else rules.check(obj, old)
-        return faults
+            blocked = any(error.reason in _BLOCKING for error in errors)
+            errors += [_UNCHECKED] if blocked else rules.check(obj, old)
+        return errors
 
     return validate
 
@@ -211,23 +211,23 @@ def _compile_embedded(node: Node) -> NodeCheck | None:
     return compile_descent(node, _compile_embedded, _check_object if node.embedded else None)
 
 
-def _check_object(value: Any, path: Path, faults: list[FieldError]) -> None:
+def _check_object(value: Any, path: Path, errors: list[FieldError]) -> None:
     if not is_object(value):
         return
-    for key, judge in (("apiVersion", _version_fault), ("kind", _kind_fault)):
+    for key, judge in (("apiVersion", _version_error), ("kind", _kind_error)):
         place = bracketed((path, key))
         if key not in value:
-            faults.append(required(place))
+            errors.append(required(place))
         elif not isinstance(text := value[key], str):
-            faults.append(invalid(place, text, "must be a string"))
+            errors.append(invalid(place, text, "must be a string"))
         elif not text:
-            faults.append(invalid(place, text, "must not be empty"))
-        elif fault := judge(text):
-            faults.append(invalid(place, text, fault))
-    _check_metadata(value.get("metadata") or {}, (path, "metadata"), faults)
+            errors.append(invalid(place, text, "must not be empty"))
+        elif error := judge(text):
+            errors.append(invalid(place, text, error))
+    _check_metadata(value.get("metadata") or {}, (path, "metadata"), errors)
 
 
-def _version_fault(text: str) -> str:
+def _version_error(text: str) -> str:
     try:
         GroupVersion.parse(text)
     except ValueError:
@@ -235,22 +235,22 @@ def _version_fault(text: str) -> str:
     return ""
 
 
-def _kind_fault(text: str) -> str:
+def _kind_error(text: str) -> str:
     found = names.dns1035_label(text.lower())
     return f"may have mixed case, but should otherwise match: {','.join(found)}" if found else ""
 
 
-def _check_metadata(metadata: JSONObject, path: Path, faults: list[FieldError]) -> None:
+def _check_metadata(metadata: JSONObject, path: Path, errors: list[FieldError]) -> None:
     for key in ("name", "generateName"):
         if text := metadata.get(key):
-            faults.extend(invalid(bracketed((path, key)), text, fault) for fault in names.path_segment(text))
+            errors.extend(invalid(bracketed((path, key)), text, error) for error in names.path_segment(text))
     labels: JSONObject = metadata.get("labels") or {}
     for key, text in labels.items():
         place = bracketed((path, "labels"))
-        faults.extend(invalid(place, key, fault) for fault in names.qualified_name(key))
-        faults.extend(invalid(place, text, fault) for fault in names.label_value(text))
+        errors.extend(invalid(place, key, error) for error in names.qualified_name(key))
+        errors.extend(invalid(place, text, error) for error in names.label_value(text))
     annotations: JSONObject = metadata.get("annotations") or {}
     for key in annotations:
-        faults.extend(
-            invalid(bracketed((path, "annotations")), key, fault) for fault in names.qualified_name(key.lower())
+        errors.extend(
+            invalid(bracketed((path, "annotations")), key, error) for error in names.qualified_name(key.lower())
         )

@@ -28,7 +28,7 @@ from kubewright_controlplane.apiserver.admission.expressions import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.plugin import rejection
 from kubewright_controlplane.apiserver.admission.policies.evaluation import BUDGET, Compiled, Inputs, OutOfBudget
 from kubewright_controlplane.apiserver.admission.policies.patches import applied, patched
-from kubewright_controlplane.apiserver.admission.policies.policy import MutatingPolicy, PolicyFault
+from kubewright_controlplane.apiserver.admission.policies.policy import MutatingPolicy, PolicyError
 from kubewright_controlplane.apiserver.admission.policies.stored import (
     Invocation,
     Misconfiguration,
@@ -74,7 +74,7 @@ class MutatingAdmissionPolicies:
     ) -> bool:
         try:
             return isinstance(each, Misconfiguration) or each.policy.meets_conditions(self._inputs(each, attributes))
-        except PolicyFault:
+        except PolicyError:
             return True
 
     def admit(self, attributes: Attributes, invoked: set[object], *, again: bool) -> bool:
@@ -95,7 +95,7 @@ class MutatingAdmissionPolicies:
                     continue
                 changed = changed or mutation.is_applied
                 title = f"policy '{each.policy.name}' with binding '{each.binding.name}'"
-                errors += [(f"{title} denied request: {why}", "Invalid") for why in mutation.faults]
+                errors += [(f"{title} denied request: {why}", "Invalid") for why in mutation.errors]
                 if each.policy.is_reinvoked:
                     invoked.add(_key(each))
         if errors:
@@ -104,21 +104,21 @@ class MutatingAdmissionPolicies:
 
     def _mutate(self, invocation: Invocation[MutatingPolicy], attributes: Attributes) -> _Effect | None:
         """Change the object as a policy asks. Returns None if the conditions of the policy are not met."""
-        policy, faults = invocation.policy, list[str]()
+        policy, errors = invocation.policy, list[str]()
         is_applied = False
         try:
             if not policy.meets_conditions(self._inputs(invocation, attributes)):
                 return None
-        except PolicyFault as fault:
-            return _Effect(False, [str(fault)])
+        except PolicyError as error:
+            return _Effect(False, [str(error)])
         for patch_type, expression in policy.mutations:
             try:
                 self._apply(patch_type, expression, self._inputs(invocation, attributes), attributes)
-            except (PolicyFault, OutOfBudget) as fault:
-                faults.append(str(fault))
+            except (PolicyError, OutOfBudget) as error:
+                errors.append(str(error))
             else:
                 is_applied = True
-        return _Effect(is_applied, faults if policy.fails else [])
+        return _Effect(is_applied, errors if policy.fails else [])
 
     def _inputs(self, invocation: Invocation[MutatingPolicy], attributes: Attributes) -> Inputs:
         write = VersionedAttributes(attributes, invocation.resource)
@@ -128,10 +128,10 @@ class MutatingAdmissionPolicies:
 
     def _apply(self, patch_type: str, expression: Compiled, inputs: Inputs, attributes: Attributes) -> None:
         if isinstance(expression, CompileError):
-            raise PolicyFault(str(expression))
+            raise PolicyError(str(expression))
         (result,), _ = inputs.evaluate([expression], BUDGET)
         if result.error:
-            raise PolicyFault(result.error)
+            raise PolicyError(result.error)
         shown = inputs.write.object
         assert shown is not None  # a write without an object is not mutated
         if patch_type == "JSONPatch":
@@ -159,7 +159,7 @@ class _Effect:
 
     is_applied: bool
     """Whether one of its mutations was applied, even if it changed nothing."""
-    faults: list[str]
+    errors: list[str]
 
 
 class _Mutation(Stage):
@@ -207,8 +207,8 @@ def _replace_object(attributes: Attributes, changed: JSONObject, write: Versione
     meta.match_namespace(resource, metadata, attributes.namespace)
     if attributes.old_object is not None:
         old_metadata = attributes.old_object["metadata"]
-        if faults := meta.validate_update(metadata, old_metadata):
-            raise Invalid.of(resource.kind, resource.group, attributes.name, faults)
+        if errors := meta.validate_update(metadata, old_metadata):
+            raise Invalid.of(resource.kind, resource.group, attributes.name, errors)
         meta.keep_from_old(metadata, old_metadata)
 
 
@@ -223,8 +223,8 @@ def _strict(changed: JSONObject, write: VersionedAttributes) -> JSONObject:
     except DecodeError as error:
         raise InternalError(f"Internal error occurred: {error}") from error
     if unknown and not resource.custom:
-        faults = ", ".join(f'unknown field "{path}"' for path in unknown)
-        raise InternalError(f"Internal error occurred: strict decoding error: {faults}")
+        errors = ", ".join(f'unknown field "{path}"' for path in unknown)
+        raise InternalError(f"Internal error occurred: strict decoding error: {errors}")
     return changed
 
 

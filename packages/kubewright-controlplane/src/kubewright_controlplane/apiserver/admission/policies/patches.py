@@ -15,7 +15,7 @@ from kubewright.machinery.errors import APIError, BadRequest
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright.machinery.patch import PatchTestFailed, json_patch
-from kubewright_controlplane.apiserver.admission.policies.policy import PolicyFault
+from kubewright_controlplane.apiserver.admission.policies.policy import PolicyError
 from kubewright_controlplane.schema.cel.library.standard import to_string
 from kubewright_controlplane.schema.cel.types import OBJECT
 from kubewright_controlplane.schema.cel.values import Optional, StructValue
@@ -27,29 +27,29 @@ from kubewright_controlplane.schema.ownership.typed import is_granular, merged
 def applied(obj: JSONObject, value: StructValue, kind: GroupVersionKind, root: Node) -> JSONObject:
     """Return `obj` with the fields of an apply configuration, merged as server-side apply merges.
 
-    `root` is the schema of the kind. Raises PolicyFault if the configuration does not fit the schema, or has an atomic
+    `root` is the schema of the kind. Raises PolicyError if the configuration does not fit the schema, or has an atomic
     list or map, of which it would replace all items.
     """
     _check_type_names(value)
     config: JSONObject = {**_fields(value), "apiVersion": kind.api_version, "kind": kind.kind}
-    faults = undeclared(config, root)
-    if faults:
-        why = faults[0] if len(faults) == 1 else "\n  ".join(("errors:", *faults))
+    errors = undeclared(config, root)
+    if errors:
+        why = errors[0] if len(errors) == 1 else "\n  ".join(("errors:", *errors))
         text = f"failed to convert patch object to typed object: {_named(config, kind)}: {why}"
-        raise PolicyFault(f"error applying patch: {text}")
+        raise PolicyError(f"error applying patch: {text}")
     if atomics := list(_atomics(config, root, "")):
         text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
-        raise PolicyFault(f"error applying patch: invalid ApplyConfiguration: {text}")
+        raise PolicyError(f"error applying patch: invalid ApplyConfiguration: {text}")
     try:
         return merged(obj, config, root)
     except BadRequest as error:
-        raise PolicyFault(f"error applying patch: failed to merge patch: {error}") from error
+        raise PolicyError(f"error applying patch: failed to merge patch: {error}") from error
 
 
 def patched(obj: JSONObject, operations: list[StructValue]) -> JSONObject:
     """Return `obj` after a JSON patch, or unchanged if a `test` of the patch fails.
 
-    Raises PolicyFault if an operation does not apply.
+    Raises PolicyError if an operation does not apply.
     """
     documents = [_operation(each) for each in operations]
     try:
@@ -57,7 +57,7 @@ def patched(obj: JSONObject, operations: list[StructValue]) -> JSONObject:
     except PatchTestFailed:
         return obj
     except APIError as error:
-        raise PolicyFault(f"JSON Patch: {error.__cause__ or error}") from error
+        raise PolicyError(f"JSON Patch: {error.__cause__ or error}") from error
 
 
 def _operation(value: StructValue) -> JSONObject:
@@ -79,11 +79,11 @@ def _named(config: JSONObject, kind: GroupVersionKind) -> str:
 
 
 def _check_type_names(value: StructValue) -> None:
-    """Raise PolicyFault unless the type of each part is named after its path, as `Object.spec` in `spec`."""
+    """Raise PolicyError unless the type of each part is named after its path, as `Object.spec` in `spec`."""
     start = value.type if value.type.startswith(OBJECT.name) else OBJECT.name
-    faults = list(_misnamed(value, start))
-    if faults:
-        raise PolicyFault("type mismatch: " + "\n".join(faults))
+    errors = list(_misnamed(value, start))
+    if errors:
+        raise PolicyError("type mismatch: " + "\n".join(errors))
 
 
 def _misnamed(value: Any, path: str) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _fields(value: StructValue) -> JSONObject:
 
 
 def _as_json(value: Any) -> Any:
-    """Return the value of an expression as a part of a document. Raises PolicyFault if it has no JSON form."""
+    """Return the value of an expression as a part of a document. Raises PolicyError if it has no JSON form."""
     match value:
         case bool() | str() | float() | None:
             return value
@@ -136,13 +136,13 @@ def _as_json(value: Any) -> Any:
         case timedelta():
             return to_string(value)
         case Optional():
-            raise PolicyFault("an optional value has no JSON form; use ?field or orValue()")
+            raise PolicyError("an optional value has no JSON form; use ?field or orValue()")
         case _ if is_array(value):
             items: JSONArray = [_as_json(item) for item in value]
             return items
         case _ if isinstance(value, dict):
             if not all(isinstance(key, str) for key in value):
-                raise PolicyFault("the keys of a map must be strings in JSON")
+                raise PolicyError("the keys of a map must be strings in JSON")
             return {key: _as_json(item) for key, item in value.items()}
         case _:
-            raise PolicyFault(f"a value of type {type(value).__name__} has no JSON form")
+            raise PolicyError(f"a value of type {type(value).__name__} has no JSON form")

@@ -19,7 +19,7 @@ from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import BOOL, JSON_PATCH, NULL, OBJECT, STRING, Type, list_of
 
 
-class PolicyFault(Exception):
+class PolicyError(Exception):
     """A policy cannot be evaluated for a write. Its failure policy decides what happens to the write."""
 
 
@@ -43,7 +43,7 @@ class Policy:
         self.name: str = obj["metadata"]["name"]
         self.criteria = Criteria.of_policy(spec.get("matchConstraints"))
         self.fails: bool = spec.get("failurePolicy", "Fail") != "Ignore"
-        """Whether a fault of the policy rejects the write."""
+        """Whether an error of the policy rejects the write."""
         kind = spec.get("paramKind")
         self.param_kind = GroupVersionKind.parse(kind["apiVersion"], kind["kind"]) if kind else None
         self._composition = Composition(has_parameters=kind is not None)
@@ -65,7 +65,7 @@ class Policy:
     def meets_conditions(self, inputs: Inputs) -> bool:
         """Return whether all match conditions are true.
 
-        A condition that is false decides. Otherwise, if one has no value, raises PolicyFault, or, if the failure
+        A condition that is false decides. Otherwise, if one has no value, raises PolicyError, or, if the failure
         policy is Ignore, returns False.
         """
         if not self._conditions:
@@ -73,15 +73,15 @@ class Policy:
         try:
             results, _ = inputs.evaluate(self._conditions, CONDITIONS_BUDGET)
         except OutOfBudget as error:
-            faults = [str(error)]
+            errors = [str(error)]
         else:
             if any(each.value is False for each in results):
                 return False
-            faults = [each.error for each in results if each.error]
-        if faults and self.fails:
-            distinct = list(dict.fromkeys(faults))
-            raise PolicyFault(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
-        return not faults
+            errors = [each.error for each in results if each.error]
+        if errors and self.fails:
+            distinct = list(dict.fromkeys(errors))
+            raise PolicyError(distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]")
+        return not errors
 
 
 class ValidatingPolicy(Policy):

@@ -16,7 +16,7 @@ from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.matching import Candidates, Criteria, is_policy
 from kubewright_controlplane.apiserver.admission.policies.params import collect_params, param_registry
-from kubewright_controlplane.apiserver.admission.policies.policy import Binding, Policy, PolicyFault
+from kubewright_controlplane.apiserver.admission.policies.policy import Binding, Policy, PolicyError
 from kubewright_controlplane.apiserver.admission.versions import namespace_of
 from kubewright_controlplane.apiserver.registry.model import Attributes, Resource
 from kubewright_controlplane.apiserver.registry.registry import Registry
@@ -48,7 +48,7 @@ class Misconfiguration(Generic[P]):
 
     policy: P
     binding: Binding | None
-    """The binding at fault; None if it is the policy."""
+    """The binding at error; None if it is the policy."""
     error: str
 
 
@@ -111,7 +111,7 @@ class StoredPolicies(Generic[P]):
             try:
                 matched = candidate.match(attributes, self._resources)
                 params = self._param_registry(policy) if matched is not None else None
-            except (APIError, PolicyFault) as error:
+            except (APIError, PolicyError) as error:
                 yield Misconfiguration(policy, None, f"failed to configure policy: {error}")
                 continue
             if matched is None:
@@ -123,7 +123,7 @@ class StoredPolicies(Generic[P]):
                     if bound.match(attributes, self._resources) is None:
                         continue
                     found = _params(params, binding, attributes)
-                except (APIError, PolicyFault) as error:
+                except (APIError, PolicyError) as error:
                     yield Misconfiguration(policy, binding, f"failed to configure binding: {error}")
                     continue
                 yield from (Invocation(policy, binding, param, matched, meter) for param in found)

@@ -112,16 +112,16 @@ def _warnings(policy: JSONObject, resources: ResourceSet, warnings: list[JSONObj
         environments.append((kind, environment))
     for index, validation in enumerate(spec.get("validations") or ()):
         for field in ("expression", "messageExpression"):
-            faults: list[str] = []
+            errors: list[str] = []
             for kind, environment in environments if validation.get(field) else ():
-                if fault := _fault(environment, validation[field]):
-                    faults.append(f"{_shown(kind)}: {fault}\n")
+                if error := _error(environment, validation[field]):
+                    errors.append(f"{_shown(kind)}: {error}\n")
                 yield
-            if faults:
-                warnings.append({"fieldRef": f"spec.validations[{index}].{field}", "warning": "\n".join(faults)})
+            if errors:
+                warnings.append({"fieldRef": f"spec.validations[{index}].{field}", "warning": "\n".join(errors)})
 
 
-def _fault(environment: Composition, source: str) -> str:
+def _error(environment: Composition, source: str) -> str:
     try:
         environment.compile(source)
     except CompileError as error:

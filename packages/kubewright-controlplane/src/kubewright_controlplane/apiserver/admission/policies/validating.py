@@ -14,7 +14,7 @@ from kubewright.machinery.errors import APIError, Forbidden, Invalid, RequestToo
 from kubewright_controlplane.apiserver.admission.expressions import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.plugin import rejection
 from kubewright_controlplane.apiserver.admission.policies.evaluation import BUDGET, Inputs, OutOfBudget, Result
-from kubewright_controlplane.apiserver.admission.policies.policy import Binding, PolicyFault, ValidatingPolicy
+from kubewright_controlplane.apiserver.admission.policies.policy import Binding, PolicyError, ValidatingPolicy
 from kubewright_controlplane.apiserver.admission.policies.stored import (
     Misconfiguration,
     StoredPolicies,
@@ -158,7 +158,7 @@ def _evaluation(policy: ValidatingPolicy, binding: Binding, inputs: Inputs) -> E
         results, budget = inputs.evaluate(policy.expressions, BUDGET)
         failures = list(_validation_failures(policy, results, inputs, budget))
         annotations, _ = inputs.evaluate(policy.annotation_values, BUDGET, has_authorizer=False)
-    except (OutOfBudget, PolicyFault) as error:
+    except (OutOfBudget, PolicyError) as error:
         return Evaluation(policy, binding, failures=[Failure(str(error))] if policy.fails else [])
     failures += [Failure(each.error, denies=True) for each in annotations if each.error and policy.fails]
     return Evaluation(policy, binding, failures=failures, annotations=dict(_annotations(policy, annotations)))
@@ -169,14 +169,14 @@ def _validation_failures(
 ) -> Iterator[Failure]:
     if all(each.value is True for each in results):
         return
-    fault = ""
+    problem = ""
     messages = [Result()] * len(results)
     try:
         messages, _ = inputs.evaluate(policy.messages, budget, has_authorizer=False)
     except OutOfBudget as error:
-        fault = f"failed messageExpression: {error}"
+        problem = f"failed messageExpression: {error}"
     for index, result in enumerate(results):
-        if why := result.error or fault:
+        if why := result.error or problem:
             if policy.fails:
                 yield Failure(why, index)
         elif result.value is not True:

@@ -1,6 +1,6 @@
 """Strategies of admissionregistration.k8s.io: webhook configurations, policies and their bindings.
 
-`apiserver.admission` acts on the stored objects. `policyfaults` checks policies without a server, too.
+`apiserver.admission` acts on the stored objects. `policyerrors` checks policies without a server, too.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
 from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import default_match
 from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters import ParameterAccess
-from kubewright_controlplane.apiserver.kinds.admissionregistration.policyfaults import (
-    mutating_binding_faults,
-    validating_binding_faults,
+from kubewright_controlplane.apiserver.kinds.admissionregistration.policyerrors import (
+    mutating_binding_errors,
+    validating_binding_errors,
 )
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
@@ -88,7 +88,7 @@ class ValidatingBindingStrategy(_BindingStrategy):
     policies = "validatingadmissionpolicies"
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        return validating_binding_faults(obj)
+        return validating_binding_errors(obj)
 
 
 class MutatingBindingStrategy(_BindingStrategy):
@@ -97,7 +97,7 @@ class MutatingBindingStrategy(_BindingStrategy):
     policies = "mutatingadmissionpolicies"
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        return mutating_binding_faults(obj)
+        return mutating_binding_errors(obj)
 
 
 def _split(kind: JSONObject) -> tuple[str, str]:

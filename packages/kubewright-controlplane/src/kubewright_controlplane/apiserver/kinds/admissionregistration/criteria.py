@@ -33,45 +33,45 @@ def default_match(match: JSONObject) -> None:
         rule.setdefault("scope", "*")
 
 
-def match_faults(path: str, match: JSONObject | None) -> list[FieldError]:
-    """Return the faults of `matchConstraints` or `matchResources`; none if it is absent."""
+def match_errors(path: str, match: JSONObject | None) -> list[FieldError]:
+    """Return the errors of `matchConstraints` or `matchResources`; none if it is absent."""
     if match is None:
         return []
-    faults = checks.one_of(f"{path}.matchPolicy", match.get("matchPolicy"), MATCH_POLICIES)
+    errors = checks.one_of(f"{path}.matchPolicy", match.get("matchPolicy"), MATCH_POLICIES)
     for selector in ("namespaceSelector", "objectSelector"):
-        faults += checks.label_selector(f"{path}.{selector}", match.get(selector))
+        errors += checks.label_selector(f"{path}.{selector}", match.get(selector))
     for field in ("resourceRules", "excludeResourceRules"):
         for index, rule in enumerate(match.get(field) or ()):
-            faults += _named_rule_faults(f"{path}.{field}[{index}]", rule)
-    return faults
+            errors += _named_rule_errors(f"{path}.{field}[{index}]", rule)
+    return errors
 
 
-def _named_rule_faults(path: str, rule: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _named_rule_errors(path: str, rule: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
     given: Sequence[str] = rule.get("resourceNames") or ()
     for index, name in enumerate(given):
         at = f"{path}.resourceNames[{index}]"
-        faults += checks.named(at, name, names.path_segment)
+        errors += checks.named(at, name, names.path_segment)
         if name in given[:index]:
-            faults.append(duplicate(at, name))
-    return faults + rule_faults(path, rule)
+            errors.append(duplicate(at, name))
+    return errors + rule_errors(path, rule)
 
 
-def rule_faults(path: str, rule: JSONObject, operations: Sequence[str] = OPERATIONS) -> list[FieldError]:
-    """Return the faults of a RuleWithOperations, which may have these operations."""
-    faults = _list_faults(f"{path}.operations", rule.get("operations") or [], "operations")
+def rule_errors(path: str, rule: JSONObject, operations: Sequence[str] = OPERATIONS) -> list[FieldError]:
+    """Return the errors of a RuleWithOperations, which may have these operations."""
+    errors = _list_errors(f"{path}.operations", rule.get("operations") or [], "operations")
     for index, operation in enumerate(rule.get("operations") or ()):
         if operation not in operations:
-            faults.append(not_supported(f"{path}.operations[{index}]", operation, operations))
-    faults += _list_faults(f"{path}.apiGroups", rule.get("apiGroups") or [], "API groups")
+            errors.append(not_supported(f"{path}.operations[{index}]", operation, operations))
+    errors += _list_errors(f"{path}.apiGroups", rule.get("apiGroups") or [], "API groups")
     versions: list[str] = rule.get("apiVersions") or []
-    faults += _list_faults(f"{path}.apiVersions", versions, "API versions")
-    faults += [required(f"{path}.apiVersions[{index}]") for index, each in enumerate(versions) if not each]
-    faults += _resource_faults(f"{path}.resources", rule.get("resources") or [])
-    return faults + checks.one_of(f"{path}.scope", rule.get("scope") or "*", _SCOPES)
+    errors += _list_errors(f"{path}.apiVersions", versions, "API versions")
+    errors += [required(f"{path}.apiVersions[{index}]") for index, each in enumerate(versions) if not each]
+    errors += _resource_errors(f"{path}.resources", rule.get("resources") or [])
+    return errors + checks.one_of(f"{path}.scope", rule.get("scope") or "*", _SCOPES)
 
 
-def _list_faults(path: str, values: list[str], what: str) -> list[FieldError]:
+def _list_errors(path: str, values: list[str], what: str) -> list[FieldError]:
     if not values:
         return [required(path)]
     if len(values) > 1 and "*" in values:
@@ -79,10 +79,10 @@ def _list_faults(path: str, values: list[str], what: str) -> list[FieldError]:
     return []
 
 
-def _resource_faults(path: str, resources: list[str]) -> list[FieldError]:
+def _resource_errors(path: str, resources: list[str]) -> list[FieldError]:
     if not resources:
         return [required(path)]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     whole: set[str] = set()
     """Resources whose subresources are all listed, as in `pods/*`."""
     everywhere: set[str] = set()
@@ -90,7 +90,7 @@ def _resource_faults(path: str, resources: list[str]) -> list[FieldError]:
     last_is_plain = False
     for index, each in enumerate(resources):
         if not each:
-            faults.append(required(f"{path}[{index}]"))
+            errors.append(required(f"{path}[{index}]"))
             continue
         resource, slash, subresource = each.partition("/")
         if not slash:
@@ -98,44 +98,44 @@ def _resource_faults(path: str, resources: list[str]) -> list[FieldError]:
             continue
         if resource in whole:
             why = f"if '{resource}/*' is present, must not specify {each}"
-            faults.append(invalid(f"{path}[{index}]", each, why))
+            errors.append(invalid(f"{path}[{index}]", each, why))
         if subresource in everywhere:
             why = f"if '*/{subresource}' is present, must not specify {each}"
-            faults.append(invalid(f"{path}[{index}]", each, why))
+            errors.append(invalid(f"{path}[{index}]", each, why))
         if subresource == "*":
             whole.add(resource)
         if resource == "*":
             everywhere.add(subresource)
     if len(resources) > 1 and "*/*" in resources:
-        faults.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
+        errors.append(invalid(path, resources, "if '*/*' is present, must not specify other resources"))
     if "*" in resources and last_is_plain:
         why = "if '*' is present, must not specify other resources without subresources"
-        faults.append(invalid(path, resources, why))
-    return faults
+        errors.append(invalid(path, resources, why))
+    return errors
 
 
-def condition_faults(
+def condition_errors(
     path: str, conditions: Sequence[JSONObject], variables: Mapping[str, Type] = VARIABLES
 ) -> list[FieldError]:
-    """Return the faults of `matchConditions`, whose expressions may use these variables."""
-    faults: list[FieldError] = []
+    """Return the errors of `matchConditions`, whose expressions may use these variables."""
+    errors: list[FieldError] = []
     if len(conditions) > _MAX_CONDITIONS:
-        faults.append(too_many(path, len(conditions), _MAX_CONDITIONS))
+        errors.append(too_many(path, len(conditions), _MAX_CONDITIONS))
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         at, name = f"{path}[{index}]", condition.get("name") or ""
-        faults += expression_faults(f"{at}.expression", (condition.get("expression") or "").strip(), variables)
-        faults += checks.required_name(f"{at}.name", name, names.qualified_name)
+        errors += expression_errors(f"{at}.expression", (condition.get("expression") or "").strip(), variables)
+        errors += checks.required_name(f"{at}.name", name, names.qualified_name)
         if name and name in seen:
-            faults.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{at}.name", name))
         seen.add(name)
-    return faults
+    return errors
 
 
-def expression_faults(
+def expression_errors(
     path: str, source: str, variables: Mapping[str, Type], *wanted: Type, missing: str = ""
 ) -> list[FieldError]:
-    """Return the faults of an expression, by default of one that is true or false."""
+    """Return the errors of an expression, by default of one that is true or false."""
     if not source.strip():
         return [required(path, missing)]
     try:

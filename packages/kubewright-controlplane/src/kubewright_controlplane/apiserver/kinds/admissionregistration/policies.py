@@ -1,6 +1,6 @@
 """Strategies of ValidatingAdmissionPolicy and MutatingAdmissionPolicy.
 
-Expressions are compiled when a policy is written, and each fault is reported for its field.
+Expressions are compiled when a policy is written, and each error is reported for its field.
 
 Follows k8s.io/kubernetes pkg/registry/admissionregistration/validatingadmissionpolicy and mutatingadmissionpolicy.
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.admissionregistration.parameters import ParameterAccess
-from kubewright_controlplane.apiserver.kinds.admissionregistration.policyfaults import (
+from kubewright_controlplane.apiserver.kinds.admissionregistration.policyerrors import (
     default_policy,
-    mutating_policy_faults,
-    validating_policy_faults,
+    mutating_policy_errors,
+    validating_policy_errors,
 )
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
@@ -52,11 +52,11 @@ class ValidatingPolicyStrategy(_PolicyStrategy):
     """ValidatingAdmissionPolicies."""
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        return validating_policy_faults(obj)
+        return validating_policy_errors(obj)
 
 
 class MutatingPolicyStrategy(_PolicyStrategy):
     """MutatingAdmissionPolicies."""
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        return mutating_policy_faults(obj)
+        return mutating_policy_errors(obj)

@@ -14,12 +14,12 @@ from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria impo
     FAILURE_POLICIES,
     MATCH_POLICIES,
     REINVOCATION_POLICIES,
-    condition_faults,
-    rule_faults,
+    condition_errors,
+    rule_errors,
 )
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Strategy
-from kubewright_controlplane.apiserver.webhooks.validation import client_config_faults, review_version_faults
+from kubewright_controlplane.apiserver.webhooks.validation import client_config_errors, review_version_errors
 
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 _RESERVED_SUFFIX: Final = ".static.k8s.io"
@@ -47,36 +47,36 @@ class ValidatingConfigurationStrategy(Strategy):
             service.setdefault("port", 443)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         seen: set[str] = set()
         for index, webhook in enumerate(obj.get("webhooks") or ()):
             path, name = f"webhooks[{index}]", webhook.get("name") or ""
-            faults += self._webhook_faults(path, webhook)
+            errors += self._webhook_errors(path, webhook)
             versions = webhook.get("admissionReviewVersions") or []
-            faults += review_version_faults(f"{path}.admissionReviewVersions", versions)
+            errors += review_version_errors(f"{path}.admissionReviewVersions", versions)
             if name and name in seen:
-                faults.append(duplicate(f"{path}.name", name))
+                errors.append(duplicate(f"{path}.name", name))
             seen.add(name)
-        return faults
+        return errors
 
-    def _webhook_faults(self, path: str, webhook: JSONObject) -> list[FieldError]:
-        faults = _name_faults(f"{path}.name", webhook.get("name") or "")
+    def _webhook_errors(self, path: str, webhook: JSONObject) -> list[FieldError]:
+        errors = _name_errors(f"{path}.name", webhook.get("name") or "")
         for index, rule in enumerate(webhook.get("rules") or ()):
-            faults += rule_faults(f"{path}.rules[{index}]", rule)
-        faults += checks.one_of(f"{path}.failurePolicy", webhook.get("failurePolicy"), FAILURE_POLICIES)
-        faults += checks.one_of(f"{path}.matchPolicy", webhook.get("matchPolicy"), MATCH_POLICIES)
-        faults += _side_effect_faults(f"{path}.sideEffects", webhook.get("sideEffects"))
+            errors += rule_errors(f"{path}.rules[{index}]", rule)
+        errors += checks.one_of(f"{path}.failurePolicy", webhook.get("failurePolicy"), FAILURE_POLICIES)
+        errors += checks.one_of(f"{path}.matchPolicy", webhook.get("matchPolicy"), MATCH_POLICIES)
+        errors += _side_effect_errors(f"{path}.sideEffects", webhook.get("sideEffects"))
         seconds = webhook.get("timeoutSeconds", 10)
         if not 1 <= seconds <= 30:
             why = "the timeout value must be between 1 and 30 seconds"
-            faults.append(invalid(f"{path}.timeoutSeconds", seconds, why))
+            errors.append(invalid(f"{path}.timeoutSeconds", seconds, why))
         for selector in ("namespaceSelector", "objectSelector"):
-            faults += checks.label_selector(f"{path}.{selector}", webhook.get(selector))
-        faults += self._own_faults(path, webhook)
-        faults += client_config_faults(f"{path}.clientConfig", webhook.get("clientConfig") or {})
-        return faults + condition_faults(f"{path}.matchConditions", webhook.get("matchConditions") or ())
+            errors += checks.label_selector(f"{path}.{selector}", webhook.get(selector))
+        errors += self._own_errors(path, webhook)
+        errors += client_config_errors(f"{path}.clientConfig", webhook.get("clientConfig") or {})
+        return errors + condition_errors(f"{path}.matchConditions", webhook.get("matchConditions") or ())
 
-    def _own_faults(self, path: str, webhook: JSONObject) -> list[FieldError]:
+    def _own_errors(self, path: str, webhook: JSONObject) -> list[FieldError]:
         return []
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
@@ -95,11 +95,11 @@ class MutatingConfigurationStrategy(ValidatingConfigurationStrategy):
         super()._default(webhook)
         webhook.setdefault("reinvocationPolicy", "Never")
 
-    def _own_faults(self, path: str, webhook: JSONObject) -> list[FieldError]:
+    def _own_errors(self, path: str, webhook: JSONObject) -> list[FieldError]:
         return checks.one_of(f"{path}.reinvocationPolicy", webhook.get("reinvocationPolicy"), REINVOCATION_POLICIES)
 
 
-def _name_faults(path: str, name: str) -> list[FieldError]:
+def _name_errors(path: str, name: str) -> list[FieldError]:
     if not name:
         return [required(path)]
     if wrong := names.dns1123_subdomain(name):
@@ -109,7 +109,7 @@ def _name_faults(path: str, name: str) -> list[FieldError]:
     return []
 
 
-def _side_effect_faults(path: str, value: str | None) -> list[FieldError]:
+def _side_effect_errors(path: str, value: str | None) -> list[FieldError]:
     if value is None:
         return [required(path, f"must specify one of {', '.join(_SIDE_EFFECTS)}")]
     return [] if value in _SIDE_EFFECTS else [not_supported(path, value, _SIDE_EFFECTS)]

@@ -35,20 +35,20 @@ class DaemonSetStrategy(Strategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
         selector = spec.get("selector")
-        faults = workload.selector_faults(selector, "daemonset") if selector is not None else []
-        faults += workload.template_faults(spec, "DaemonSet")
+        errors = workload.selector_errors(selector, "daemonset") if selector is not None else []
+        errors += workload.template_errors(spec, "DaemonSet")
         for field in ("minReadySeconds", "revisionHistoryLimit"):
-            faults += checks.non_negative(f"spec.{field}", spec.get(field))
-        return faults + _strategy_faults(spec.get("updateStrategy") or {})
+            errors += checks.non_negative(f"spec.{field}", spec.get(field))
+        return errors + _strategy_errors(spec.get("updateStrategy") or {})
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         for field in (*_COUNTS, "observedGeneration", "updatedNumberScheduled", "numberAvailable"):
-            faults += checks.non_negative(f"status.{field}", (obj.get("status") or {}).get(field))
-        return faults
+            errors += checks.non_negative(f"status.{field}", (obj.get("status") or {}).get(field))
+        return errors
 
 
 def _set_template_generation(obj: JSONObject, generation: int) -> None:
@@ -56,7 +56,7 @@ def _set_template_generation(obj: JSONObject, generation: int) -> None:
     obj["metadata"]["annotations"] = {**annotations, _TEMPLATE_GENERATION: str(generation)}
 
 
-def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
+def _strategy_errors(strategy: JSONObject) -> list[FieldError]:
     kind, path = strategy.get("type"), "spec.updateStrategy.rollingUpdate"
     if kind == "OnDelete":
         return []
@@ -64,12 +64,12 @@ def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
         return [not_supported("spec.updateStrategy", strategy, ("RollingUpdate", "OnDelete"))]
     rolling = strategy.get("rollingUpdate") or {}
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
-    faults = workload.int_or_percent(f"{path}.maxUnavailable", unavailable)
-    faults += workload.int_or_percent(f"{path}.maxSurge", surge)
-    faults += workload.at_most_all(f"{path}.maxUnavailable", unavailable)
-    faults += workload.at_most_all(f"{path}.maxSurge", surge)
+    errors = workload.int_or_percent(f"{path}.maxUnavailable", unavailable)
+    errors += workload.int_or_percent(f"{path}.maxSurge", surge)
+    errors += workload.at_most_all(f"{path}.maxUnavailable", unavailable)
+    errors += workload.at_most_all(f"{path}.maxSurge", surge)
     if not workload.is_zero(unavailable) and not workload.is_zero(surge):
-        faults.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+        errors.append(invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
     if workload.is_zero(unavailable) and workload.is_zero(surge):
-        faults.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
-    return faults
+        errors.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    return errors

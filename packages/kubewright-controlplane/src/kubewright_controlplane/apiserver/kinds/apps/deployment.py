@@ -32,16 +32,16 @@ class DeploymentStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults = checks.non_negative("spec.replicas", spec.get("replicas"))
-        faults += workload.selector_faults(spec.get("selector"), "deployment")
-        faults += workload.selected_template_faults(spec, "ReplicaSet", "invalid label selector")
-        faults += _strategy_faults(spec.get("strategy") or {})
+        errors = checks.non_negative("spec.replicas", spec.get("replicas"))
+        errors += workload.selector_errors(spec.get("selector"), "deployment")
+        errors += workload.selected_template_errors(spec, "ReplicaSet", "invalid label selector")
+        errors += _strategy_errors(spec.get("strategy") or {})
         for field in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
-            faults += checks.non_negative(f"spec.{field}", spec.get(field))
+            errors += checks.non_negative(f"spec.{field}", spec.get(field))
         deadline = spec.get("progressDeadlineSeconds")
         if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
-            faults.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
-        return faults
+            errors.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+        return errors
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
@@ -49,10 +49,10 @@ class DeploymentStrategy(Strategy):
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         status = obj.get("status") or {}
         counts = ("updatedReplicas", "readyReplicas", "availableReplicas")
-        return workload.status_faults(status, *counts) + workload.collision_faults(status, old.get("status") or {})
+        return workload.status_errors(status, *counts) + workload.collision_errors(status, old.get("status") or {})
 
 
-def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
+def _strategy_errors(strategy: JSONObject) -> list[FieldError]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     path = "spec.strategy.rollingUpdate"
     if kind == "Recreate":
@@ -64,8 +64,8 @@ def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
         return [not_supported("spec.strategy", shown, ("Recreate", "RollingUpdate"))]
     rolling = rolling or {}
     unavailable, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
-    faults = workload.int_or_percent(f"{path}.maxUnavailable", unavailable)
-    faults += workload.int_or_percent(f"{path}.maxSurge", surge)
+    errors = workload.int_or_percent(f"{path}.maxUnavailable", unavailable)
+    errors += workload.int_or_percent(f"{path}.maxSurge", surge)
     if workload.is_zero(unavailable) and workload.is_zero(surge):
-        faults.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
-    return faults + workload.at_most_all(f"{path}.maxUnavailable", unavailable)
+        errors.append(invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
+    return errors + workload.at_most_all(f"{path}.maxUnavailable", unavailable)

@@ -26,17 +26,17 @@ class ReplicaSetStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults = checks.non_negative("spec.replicas", spec.get("replicas"))
-        faults += checks.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-        faults += workload.selector_faults(spec.get("selector"), "deployment")
-        return faults + workload.selected_template_faults(spec, "ReplicaSet", "invalid label selector")
+        errors = checks.non_negative("spec.replicas", spec.get("replicas"))
+        errors += checks.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        errors += workload.selector_errors(spec.get("selector"), "deployment")
+        return errors + workload.selected_template_errors(spec, "ReplicaSet", "invalid label selector")
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         counts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-        return workload.status_faults(obj.get("status") or {}, *counts)
+        return workload.status_errors(obj.get("status") or {}, *counts)
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return {"status.replicas": str((obj.get("status") or {}).get("replicas") or 0)}

@@ -10,8 +10,8 @@ from kubewright_controlplane.apiserver.registry import checks
 
 class ControllerRevisionStrategy(PlainStrategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        faults = checks.non_negative("revision", obj.get("revision"))
-        return faults if obj.get("data") is not None else [*faults, required("data", "data is mandatory")]
+        errors = checks.non_negative("revision", obj.get("revision"))
+        return errors if obj.get("data") is not None else [*errors, required("data", "data is mandatory")]
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("data", obj.get("data"), old.get("data"))

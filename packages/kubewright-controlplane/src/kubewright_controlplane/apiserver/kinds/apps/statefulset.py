@@ -25,7 +25,7 @@ _MAY_CHANGE: Final = (
 
 
 class StatefulSetStrategy(Strategy):
-    def name_faults(self, name: str) -> list[str]:
+    def name_errors(self, name: str) -> list[str]:
         return names.dns1123_label(name)
 
     def default(self, obj: JSONObject) -> None:
@@ -54,18 +54,18 @@ class StatefulSetStrategy(Strategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
         policy = spec.get("podManagementPolicy")
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if policy not in ("OrderedReady", "Parallel"):
-            faults.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
-        faults += _strategy_faults(spec.get("updateStrategy") or {})
+            errors.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
+        errors += _strategy_errors(spec.get("updateStrategy") or {})
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-            faults += claim_spec(f"spec.volumeClaimTemplates[{index}].spec", claim.get("spec") or {})
+            errors += claim_spec(f"spec.volumeClaimTemplates[{index}].spec", claim.get("spec") or {})
         for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
-            faults += checks.non_negative(f"spec.{field}", spec.get(field))
+            errors += checks.non_negative(f"spec.{field}", spec.get(field))
         if spec.get("serviceName"):
-            faults += checks.named("spec.serviceName", spec["serviceName"], names.dns1123_label)
-        faults += workload.selector_faults(spec.get("selector"), "statefulset")
-        return faults + workload.selected_template_faults(_with_claims(spec), "StatefulSet", "")
+            errors += checks.named("spec.serviceName", spec["serviceName"], names.dns1123_label)
+        errors += workload.selector_errors(spec.get("selector"), "statefulset")
+        return errors + workload.selected_template_errors(_with_claims(spec), "StatefulSet", "")
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         if checks.same(_fixed(obj["spec"]), _fixed(old["spec"])):
@@ -77,10 +77,10 @@ class StatefulSetStrategy(Strategy):
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         counts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
         status = obj.get("status") or {}
-        return workload.status_faults(status, *counts) + workload.collision_faults(status, old.get("status") or {})
+        return workload.status_errors(status, *counts) + workload.collision_errors(status, old.get("status") or {})
 
 
-def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
+def _strategy_errors(strategy: JSONObject) -> list[FieldError]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     path = "spec.updateStrategy.rollingUpdate"
     if kind == "OnDelete":
@@ -91,8 +91,8 @@ def _strategy_faults(strategy: JSONObject) -> list[FieldError]:
     if kind != "RollingUpdate":
         return [invalid("spec.updateStrategy", strategy, "must be 'RollingUpdate' or 'OnDelete'")]
     rolling = rolling or {}
-    faults = checks.non_negative(f"{path}.partition", rolling.get("partition"))
-    return faults + workload.int_or_percent(f"{path}.maxUnavailable", rolling.get("maxUnavailable"))
+    errors = checks.non_negative(f"{path}.partition", rolling.get("partition"))
+    return errors + workload.int_or_percent(f"{path}.maxUnavailable", rolling.get("maxUnavailable"))
 
 
 def _with_claims(spec: JSONObject) -> JSONObject:

@@ -41,42 +41,42 @@ def default_rolling_update(strategy: JSONObject, **values: IntOrString) -> None:
             rolling.setdefault(name, value)
 
 
-def selector_faults(selector: JSONObject | None, kind: str) -> list[FieldError]:
-    """Return the faults of a workload's selector, which must be present and not empty."""
+def selector_errors(selector: JSONObject | None, kind: str) -> list[FieldError]:
+    """Return the errors of a workload's selector, which must be present and not empty."""
     if selector is None:
         return [required("spec.selector")]
-    faults = checks.label_selector("spec.selector", selector)
+    errors = checks.label_selector("spec.selector", selector)
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        faults.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
-    return faults
+        errors.append(invalid("spec.selector", selector, f"empty selector is invalid for {kind}"))
+    return errors
 
 
-def selected_template_faults(spec: JSONObject, kind: str, unusable: str) -> list[FieldError]:
-    """Return the faults of a template. It is only checked if the selector is valid; `unusable` are the selector's
-    faults.
+def selected_template_errors(spec: JSONObject, kind: str, unusable: str) -> list[FieldError]:
+    """Return the errors of a template. It is only checked if the selector is valid; `unusable` are the selector's
+    errors.
     """
     selector = spec.get("selector")
     if checks.label_selector("spec.selector", selector):
         return [invalid("spec.selector", selector, unusable)]
-    return template_faults(spec, kind)
+    return template_errors(spec, kind)
 
 
-def template_faults(spec: JSONObject, kind: str) -> list[FieldError]:
-    """Return the faults of a template whose Pods restart always, and which its selector must match."""
+def template_errors(spec: JSONObject, kind: str) -> list[FieldError]:
+    """Return the errors of a template whose Pods restart always, and which its selector must match."""
     path, template = "spec.template", spec.get("template") or {}
-    faults = match_faults(spec, template)
-    faults += podspec.validate_template(path, template)
+    errors = match_errors(spec, template)
+    errors += podspec.validate_template(path, template)
     pod = template.get("spec") or {}
     if pod.get("restartPolicy") != "Always":
-        faults.append(not_supported(f"{path}.spec.restartPolicy", pod.get("restartPolicy") or "", ("Always",)))
+        errors.append(not_supported(f"{path}.spec.restartPolicy", pod.get("restartPolicy") or "", ("Always",)))
     if pod.get("activeDeadlineSeconds") is not None:
         why = f"activeDeadlineSeconds in {kind} is not Supported"
-        faults.append(forbidden(f"{path}.spec.activeDeadlineSeconds", why))
-    return faults
+        errors.append(forbidden(f"{path}.spec.activeDeadlineSeconds", why))
+    return errors
 
 
-def match_faults(spec: JSONObject, template: JSONObject) -> list[FieldError]:
-    """Return the faults of a selector that does not match the template. Invalid selectors are reported elsewhere."""
+def match_errors(spec: JSONObject, template: JSONObject) -> list[FieldError]:
+    """Return the errors of a selector that does not match the template. Invalid selectors are reported elsewhere."""
     selector = spec.get("selector")
     labels = (template.get("metadata") or {}).get("labels")
     if selector is not None and (
@@ -87,14 +87,14 @@ def match_faults(spec: JSONObject, template: JSONObject) -> list[FieldError]:
 
 
 def int_or_percent(path: str, value: IntOrString | None) -> list[FieldError]:
-    """Return the faults of a count or percentage, which must not be negative."""
+    """Return the errors of a count or percentage, which must not be negative."""
     if isinstance(value, str):
         return [] if _PERCENT.fullmatch(value) else [invalid(path, value, _NOT_A_PERCENT)]
     return checks.non_negative(path, value)
 
 
 def at_most_all(path: str, value: IntOrString | None) -> list[FieldError]:
-    """Return the faults of a percentage of Pods, which must not exceed 100 %."""
+    """Return the errors of a percentage of Pods, which must not exceed 100 %."""
     if not isinstance(value, str) or not _PERCENT.fullmatch(value) or int(value[:-1]) <= 100:
         return []
     return [invalid(path, value, "must not be greater than 100%")]
@@ -106,23 +106,23 @@ def is_zero(value: IntOrString | None) -> bool:
     return not value
 
 
-def status_faults(status: JSONObject, *counts: str) -> list[FieldError]:
-    """Return the faults of Pod counts in a status: none is negative or above `replicas`, and available is at most
+def status_errors(status: JSONObject, *counts: str) -> list[FieldError]:
+    """Return the errors of Pod counts in a status: none is negative or above `replicas`, and available is at most
     ready.
     """
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for field in ("observedGeneration", "replicas", *counts, "unavailableReplicas", "collisionCount"):
-        faults += checks.non_negative(f"status.{field}", status.get(field))
+        errors += checks.non_negative(f"status.{field}", status.get(field))
     total = status.get("replicas") or 0
     for field in counts:
         if (status.get(field) or 0) > total:
-            faults.append(invalid(f"status.{field}", status.get(field) or 0, _GREATER))
+            errors.append(invalid(f"status.{field}", status.get(field) or 0, _GREATER))
     available, ready = status.get("availableReplicas") or 0, status.get("readyReplicas") or 0
     if available > ready:
-        faults.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
-    return faults
+        errors.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
+    return errors
 
 
-def collision_faults(status: JSONObject, old: JSONObject) -> list[FieldError]:
+def collision_errors(status: JSONObject, old: JSONObject) -> list[FieldError]:
     now, before = status.get("collisionCount") or 0, old.get("collisionCount") or 0
     return [invalid("status.collisionCount", now, "cannot be decremented")] if now < before else []

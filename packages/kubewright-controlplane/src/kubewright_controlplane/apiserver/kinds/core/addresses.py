@@ -22,15 +22,15 @@ def is_ip(value: str) -> bool:
     return True
 
 
-def ip_faults(path: str, value: str) -> list[FieldError]:
-    """Return the faults of a text that must be an IP address."""
+def ip_errors(path: str, value: str) -> list[FieldError]:
+    """Return the errors of a text that must be an IP address."""
     return (
         [] if is_ip(value) else [invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
     )
 
 
-def endpoint_faults(path: str, value: str) -> list[FieldError]:
-    """Return the faults of an address that traffic is sent to, which must be one that a Pod or host can have."""
+def endpoint_errors(path: str, value: str) -> list[FieldError]:
+    """Return the errors of an address that traffic is sent to, which must be one that a Pod or host can have."""
     if not is_ip(value):
         return [invalid(path, value, "must be a valid IP address")]
     address = ipaddress.ip_address(value)
@@ -43,8 +43,8 @@ def endpoint_faults(path: str, value: str) -> list[FieldError]:
     return [invalid(path, value, text) for text, applies in why.items() if applies]
 
 
-def cidr_faults(path: str, value: str) -> list[FieldError]:
-    """Return the faults of a text that must be an address range. Bits beyond its prefix are accepted."""
+def cidr_errors(path: str, value: str) -> list[FieldError]:
+    """Return the errors of a text that must be an address range. Bits beyond its prefix are accepted."""
     try:
         if "/" not in value:
             raise ValueError(value)

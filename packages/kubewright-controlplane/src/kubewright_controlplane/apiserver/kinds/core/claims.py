@@ -51,19 +51,19 @@ class PersistentVolumeClaimStrategy(PlainStrategy):
             before["volumeName"] = now.get("volumeName")
         if old_spec.get("storageClassName") is None:
             before["storageClassName"] = now.get("storageClassName")
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if not checks.same(now, before):
             why = (
                 "spec is immutable after creation except resources.requests "
                 "and volumeAttributesClassName for bound claims\n"
             )
-            faults.append(forbidden("spec", why))
+            errors.append(forbidden("spec", why))
         if _storage(new_spec) < _storage(old_spec):
             capacity = ((obj.get("status") or {}).get("capacity") or {}).get("storage")
             if capacity is None or _storage(new_spec) <= Quantity.of(capacity):
                 why = "field can not be less than status.capacity"
-                faults.append(forbidden("spec.resources.requests.storage", why))
-        return faults
+                errors.append(forbidden("spec.resources.requests.storage", why))
+        return errors
 
 
 class PersistentVolumeStrategy(PlainStrategy):
@@ -87,62 +87,62 @@ class PersistentVolumeStrategy(PlainStrategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults = _access_modes("spec", spec, claim=False)
+        errors = _access_modes("spec", spec, claim=False)
         capacity = spec.get("capacity") or {}
         if not capacity:
-            faults.append(required("spec.capacity"))
-            faults.append(not_supported("spec.capacity", None, ("storage",)))
+            errors.append(required("spec.capacity"))
+            errors.append(not_supported("spec.capacity", None, ("storage",)))
         elif "storage" not in capacity or len(capacity) > 1:
-            faults.append(not_supported("spec.capacity", capacity, ("storage",)))
+            errors.append(not_supported("spec.capacity", capacity, ("storage",)))
         for name, value in capacity.items():
             if Quantity.of(value) <= Quantity(0):
-                faults.append(invalid(f"spec.capacity[{name}]", str(value), checks.NOT_POSITIVE))
-        faults += checks.one_of("spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], _RECLAIM)
+                errors.append(invalid(f"spec.capacity[{name}]", str(value), checks.NOT_POSITIVE))
+        errors += checks.one_of("spec.persistentVolumeReclaimPolicy", spec["persistentVolumeReclaimPolicy"], _RECLAIM)
         sources = [field for field in spec if field not in _NOT_A_SOURCE]
         if not sources:
-            faults.append(required("spec", "must specify a volume type"))
-        faults += [forbidden(f"spec.{each}", "may not specify more than 1 volume type") for each in sources[1:]]
+            errors.append(required("spec", "must specify a volume type"))
+        errors += [forbidden(f"spec.{each}", "may not specify more than 1 volume type") for each in sources[1:]]
         if spec.get("storageClassName"):
-            faults += checks.named("spec.storageClassName", spec["storageClassName"], names.dns1123_subdomain)
-        return faults + checks.one_of("spec.volumeMode", spec["volumeMode"], _VOLUME_MODES)
+            errors += checks.named("spec.storageClassName", spec["storageClassName"], names.dns1123_subdomain)
+        return errors + checks.one_of("spec.volumeMode", spec["volumeMode"], _VOLUME_MODES)
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         now = {key: value for key, value in obj["spec"].items() if key not in _NOT_A_SOURCE}
         before = {key: value for key, value in old["spec"].items() if key not in _NOT_A_SOURCE}
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if not checks.same(now, before):
             why = "spec.persistentvolumesource is immutable after creation\n"
-            faults.append(forbidden("spec.persistentvolumesource", why))
-        return faults + checks.immutable(
+            errors.append(forbidden("spec.persistentvolumesource", why))
+        return errors + checks.immutable(
             "spec.volumeMode", obj["spec"].get("volumeMode"), old["spec"].get("volumeMode")
         )
 
 
 def claim_spec(path: str, spec: JSONObject) -> list[FieldError]:
-    """Return the faults of a claim's spec, in a claim or in the template of a StatefulSet."""
-    faults = _access_modes(path, spec, claim=True)
-    faults += checks.label_selector(f"{path}.selector", spec.get("selector"))
+    """Return the errors of a claim's spec, in a claim or in the template of a StatefulSet."""
+    errors = _access_modes(path, spec, claim=True)
+    errors += checks.label_selector(f"{path}.selector", spec.get("selector"))
     storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
     at = f"{path}.resources[storage]"
     if storage is None:
-        faults.append(required(at))
+        errors.append(required(at))
     elif Quantity.of(storage) <= Quantity(0):
-        faults.append(invalid(at, str(Quantity.of(storage)), checks.NOT_POSITIVE))
+        errors.append(invalid(at, str(Quantity.of(storage)), checks.NOT_POSITIVE))
     if spec.get("storageClassName"):
-        faults += checks.named(f"{path}.storageClassName", spec["storageClassName"], names.dns1123_subdomain)
+        errors += checks.named(f"{path}.storageClassName", spec["storageClassName"], names.dns1123_subdomain)
     if spec.get("volumeMode") and spec["volumeMode"] not in _VOLUME_MODES:
-        faults.append(not_supported(f"{path}.volumeMode", spec["volumeMode"], _VOLUME_MODES))
-    return faults
+        errors.append(not_supported(f"{path}.volumeMode", spec["volumeMode"], _VOLUME_MODES))
+    return errors
 
 
 def _access_modes(path: str, spec: JSONObject, *, claim: bool) -> list[FieldError]:
     at, modes = f"{path}.accessModes", spec.get("accessModes") or []
     if not modes:
         return [required(at, "at least 1 access mode is required") if claim else required(at)]
-    faults = [not_supported(at, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+    errors = [not_supported(at, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
     if "ReadWriteOncePod" in modes and any(mode in _ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes):
-        faults.append(forbidden(at, "may not use ReadWriteOncePod with other access modes"))
-    return faults
+        errors.append(forbidden(at, "may not use ReadWriteOncePod with other access modes"))
+    return errors
 
 
 def _moved(status: JSONObject) -> str:

@@ -39,16 +39,16 @@ def default(container: JSONObject) -> None:
 
 
 def validate_all(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError]:
-    """Return the faults of a PodSpec's containers, init containers and ephemeral containers."""
+    """Return the errors of a PodSpec's containers, init containers and ephemeral containers."""
     regular = spec.get("containers") or []
-    faults = _regular(f"{path}.containers", regular, spec, volumes) if regular else [required(f"{path}.containers")]
-    faults += _init(f"{path}.initContainers", spec, volumes)
-    faults += _ephemeral(f"{path}.ephemeralContainers", spec, volumes)
-    return faults
+    errors = _regular(f"{path}.containers", regular, spec, volumes) if regular else [required(f"{path}.containers")]
+    errors += _init(f"{path}.initContainers", spec, volumes)
+    errors += _ephemeral(f"{path}.ephemeralContainers", spec, volumes)
+    return errors
 
 
 def image_whitespace(path: str, containers: list[JSONObject]) -> list[FieldError]:
-    """Return the faults of whitespace around an image's name, which is forbidden in Pods but allowed in templates."""
+    """Return the errors of whitespace around an image's name, which is forbidden in Pods but allowed in templates."""
     return [
         invalid(f"{path}[{index}].image", container["image"], "must not have leading or trailing whitespace")
         for index, container in enumerate(containers)
@@ -73,101 +73,101 @@ def seccomp(path: str, profile: JSONObject | None) -> list[FieldError]:
 
 
 def _regular(path: str, containers: list[JSONObject], spec: JSONObject, volumes: Volumes) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, container in enumerate(containers):
         at, name = f"{path}[{index}]", container.get("name") or ""
-        faults += _common(at, container, volumes)
+        errors += _common(at, container, volumes)
         if name in seen:
-            faults.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{at}.name", name))
         seen.add(name)
-        faults += validate_hooks(at, container, spec.get("terminationGracePeriodSeconds"))
+        errors += validate_hooks(at, container, spec.get("terminationGracePeriodSeconds"))
         policy = container.get("restartPolicy")
         if policy is not None and policy not in _RESTART_POLICIES:
-            faults.append(not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
-    return faults + _host_port_conflicts(path, list(enumerate(containers)))
+            errors.append(not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
+    return errors + _host_port_conflicts(path, list(enumerate(containers)))
 
 
 def _init(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seen = {container.get("name") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
         at, name = f"{path}[{index}]", container.get("name") or ""
-        faults += _common(at, container, volumes)
+        errors += _common(at, container, volumes)
         policy = container.get("restartPolicy")
         if policy is not None and policy not in _RESTART_POLICIES:
-            faults.append(not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
+            errors.append(not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
         if name in seen:
-            faults.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{at}.name", name))
         elif name:
             seen.add(name)
-        faults += _host_port_conflicts(path, [(index, container)])
+        errors += _host_port_conflicts(path, [(index, container)])
         if policy == "Always":
-            faults += validate_hooks(at, container, spec.get("terminationGracePeriodSeconds"))
+            errors += validate_hooks(at, container, spec.get("terminationGracePeriodSeconds"))
         else:
             detail = "may not be set for init containers without restartPolicy=Always"
-            faults += [forbidden(f"{at}.{hook}", detail) for hook in _HOOKS if container.get(hook) is not None]
-    return faults
+            errors += [forbidden(f"{at}.{hook}", detail) for hook in _HOOKS if container.get(hook) is not None]
+    return errors
 
 
 def _ephemeral(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     others = {each.get("name") for kind in ("containers", "initContainers") for each in spec.get(kind) or ()}
     seen = set(others)
     why = "cannot be set for an Ephemeral Container"
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
         at, name = f"{path}[{index}]", container.get("name") or ""
-        faults += _common(at, container, volumes)
+        errors += _common(at, container, volumes)
         if name in seen:
-            faults.append(duplicate(f"{at}.name", name))
+            errors.append(duplicate(f"{at}.name", name))
         seen.add(name)
         target = container.get("targetContainerName")
         if target and target not in others:
-            faults.append(not_found(f"{at}.targetContainerName", target))
-        faults += checks.only_these(at, container, _EPHEMERAL_FIELDS, why)
+            errors.append(not_found(f"{at}.targetContainerName", target))
+        errors += checks.only_these(at, container, _EPHEMERAL_FIELDS, why)
         for place, mount in enumerate(container.get("volumeMounts") or ()):
             where = f"{at}.volumeMounts[{place}]"
-            faults += [forbidden(f"{where}.{field}", why) for field in ("subPath", "subPathExpr") if mount.get(field)]
-    return faults
+            errors += [forbidden(f"{where}.{field}", why) for field in ("subPath", "subPathExpr") if mount.get(field)]
+    return errors
 
 
 def _common(path: str, container: JSONObject, volumes: Volumes) -> list[FieldError]:
-    faults = checks.required_name(f"{path}.name", container.get("name"), names.dns1123_label)
+    errors = checks.required_name(f"{path}.name", container.get("name"), names.dns1123_label)
     if not container.get("image"):
-        faults.append(required(f"{path}.image"))
-    faults += checks.one_of(
+        errors.append(required(f"{path}.image"))
+    errors += checks.one_of(
         f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), _TERMINATION_POLICIES
     )
-    faults += _ports(f"{path}.ports", container.get("ports") or [])
-    faults += validate_environment(path, container)
-    faults += _mounts(f"{path}.volumeMounts", container, volumes)
-    faults += _devices(f"{path}.volumeDevices", container, volumes)
-    faults += checks.one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
-    faults += resources.validate(f"{path}.resources", container.get("resources") or {})
-    return faults + _security_context(f"{path}.securityContext", container.get("securityContext") or {})
+    errors += _ports(f"{path}.ports", container.get("ports") or [])
+    errors += validate_environment(path, container)
+    errors += _mounts(f"{path}.volumeMounts", container, volumes)
+    errors += _devices(f"{path}.volumeDevices", container, volumes)
+    errors += checks.one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
+    errors += resources.validate(f"{path}.resources", container.get("resources") or {})
+    return errors + _security_context(f"{path}.securityContext", container.get("securityContext") or {})
 
 
 def _ports(path: str, ports: list[JSONObject]) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, port in enumerate(ports):
         at, name = f"{path}[{index}]", port.get("name")
         if name:
             wrong = checks.named(f"{at}.name", name, names.port_name)
-            faults += wrong
+            errors += wrong
             if not wrong and name in seen:
-                faults.append(duplicate(f"{at}.name", name))
+                errors.append(duplicate(f"{at}.name", name))
             seen.add(name)
         number = port.get("containerPort")
-        faults += checks.port(f"{at}.containerPort", number) if number else [required(f"{at}.containerPort")]
+        errors += checks.port(f"{at}.containerPort", number) if number else [required(f"{at}.containerPort")]
         if port.get("hostPort"):
-            faults += checks.port(f"{at}.hostPort", port["hostPort"])
-        faults += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
-    return faults
+            errors += checks.port(f"{at}.hostPort", port["hostPort"])
+        errors += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
+    return errors
 
 
 def _host_port_conflicts(path: str, containers: list[tuple[int, JSONObject]]) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, container in containers:
         for place, port in enumerate(container.get("ports") or ()):
@@ -175,67 +175,67 @@ def _host_port_conflicts(path: str, containers: list[tuple[int, JSONObject]]) ->
                 continue
             taken = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
             if taken in seen:
-                faults.append(duplicate(f"{path}[{index}].ports[{place}].hostPort", taken))
+                errors.append(duplicate(f"{path}[{index}].ports[{place}].hostPort", taken))
             seen.add(taken)
-    return faults
+    return errors
 
 
 def _mounts(path: str, container: JSONObject, volumes: Volumes) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     devices = {each.get("name"): each.get("devicePath") for each in container.get("volumeDevices") or ()}
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         at, name, where = f"{path}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
-            faults.append(required(f"{at}.name"))
+            errors.append(required(f"{at}.name"))
         if name not in volumes:
-            faults.append(not_found(f"{at}.name", name))
+            errors.append(not_found(f"{at}.name", name))
         if not where:
-            faults.append(required(f"{at}.mountPath"))
+            errors.append(required(f"{at}.mountPath"))
         if where in seen:
-            faults.append(invalid(f"{at}.mountPath", where, "must be unique"))
+            errors.append(invalid(f"{at}.mountPath", where, "must be unique"))
         seen.add(where)
         if name in devices:
-            faults.append(invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
+            errors.append(invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
         if where in devices.values():
-            faults.append(invalid(f"{at}.mountPath", where, "must not already exist as a path in volumeDevices"))
+            errors.append(invalid(f"{at}.mountPath", where, "must not already exist as a path in volumeDevices"))
         if mount.get("subPath"):
-            faults += descending_path(f"{path}.subPath", mount["subPath"])
+            errors += descending_path(f"{path}.subPath", mount["subPath"])
         if mount.get("subPathExpr"):
             if mount.get("subPath"):
                 detail = "subPathExpr and subPath are mutually exclusive"
-                faults.append(invalid(f"{at}.subPathExpr", mount["subPathExpr"], detail))
-            faults += descending_path(f"{path}.subPathExpr", mount["subPathExpr"])
-    return faults
+                errors.append(invalid(f"{at}.subPathExpr", mount["subPathExpr"], detail))
+            errors += descending_path(f"{path}.subPathExpr", mount["subPathExpr"])
+    return errors
 
 
 def _devices(path: str, container: JSONObject, volumes: Volumes) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, device in enumerate(container.get("volumeDevices") or ()):
         at, name = f"{path}[{index}]", device.get("name") or ""
         if not name:
-            faults.append(required(f"{at}.name"))
+            errors.append(required(f"{at}.name"))
         volume = volumes.get(name)
         if volume is None:
-            faults.append(not_found(f"{at}.name", name))
+            errors.append(not_found(f"{at}.name", name))
         elif not (volume.get("persistentVolumeClaim") or volume.get("ephemeral")):
             detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            faults.append(invalid(f"{at}.name", name, detail))
+            errors.append(invalid(f"{at}.name", name, detail))
         if not device.get("devicePath"):
-            faults.append(required(f"{at}.devicePath"))
-    return faults
+            errors.append(required(f"{at}.devicePath"))
+    return errors
 
 
 def _security_context(path: str, context: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for field in ("runAsUser", "runAsGroup"):
-        faults += checks.between(f"{path}.{field}", context.get(field), 0, _MAX_INT32)
-    faults += seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
+        errors += checks.between(f"{path}.{field}", context.get(field), 0, _MAX_INT32)
+    errors += seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            faults.append(invalid(path, context, detail))
+            errors.append(invalid(path, context, detail))
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            faults.append(invalid(path, context, detail))
-    return faults
+            errors.append(invalid(path, context, detail))
+    return errors

@@ -38,18 +38,18 @@ class ConfigMapStrategy(PlainStrategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         text, binary = obj.get("data") or {}, obj.get("binaryData") or {}
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         for key in text:
-            faults += checks.named(f"data[{key}]", key, names.config_key)
+            errors += checks.named(f"data[{key}]", key, names.config_key)
             if key in binary:
-                faults.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+                errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         for key in binary:
-            faults += checks.named(f"binaryData[{key}]", key, names.config_key)
+            errors += checks.named(f"binaryData[{key}]", key, names.config_key)
         size = sum(len(value.encode()) for value in text.values()) + _decoded_size(binary)
-        return [*faults, too_long(_WHOLE, _MAX_SIZE)] if size > _MAX_SIZE else faults
+        return [*errors, too_long(_WHOLE, _MAX_SIZE)] if size > _MAX_SIZE else errors
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        return _immutable_faults(obj, old, "data", "binaryData")
+        return _immutable_errors(obj, old, "data", "binaryData")
 
 
 class SecretStrategy(PlainStrategy):
@@ -66,21 +66,21 @@ class SecretStrategy(PlainStrategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         data = obj.get("data") or {}
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         for key in data:
-            faults += checks.named(f"data[{key}]", key, names.config_key)
+            errors += checks.named(f"data[{key}]", key, names.config_key)
         if _decoded_size(data) > _MAX_SIZE:
-            faults.append(too_long("data", _MAX_SIZE))
-        return faults + _type_faults(obj, data)
+            errors.append(too_long("data", _MAX_SIZE))
+        return errors + _type_errors(obj, data)
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        return checks.immutable("type", obj.get("type"), old.get("type")) + _immutable_faults(obj, old, "data")
+        return checks.immutable("type", obj.get("type"), old.get("type")) + _immutable_errors(obj, old, "data")
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return {"type": obj.get("type") or ""}
 
 
-def _type_faults(obj: JSONObject, data: Mapping[str, str]) -> list[FieldError]:
+def _type_errors(obj: JSONObject, data: Mapping[str, str]) -> list[FieldError]:
     kind = obj.get("type")
     if kind == "kubernetes.io/service-account-token":
         if not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT_ANNOTATION):
@@ -89,16 +89,16 @@ def _type_faults(obj: JSONObject, data: Mapping[str, str]) -> list[FieldError]:
     if kind == "kubernetes.io/basic-auth":
         keys = ("username", "password")
         return [] if any(key in data for key in keys) else [required(f"data[{key}]") for key in keys]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for key in _REQUIRED_KEYS.get(kind or "", ()):
         if key not in data:
-            faults.append(required(f"data[{key}]"))
+            errors.append(required(f"data[{key}]"))
         elif key in _JSON_KEYS:
-            faults += _json_faults(f"data[{key}]", data[key])
-    return faults
+            errors += _json_errors(f"data[{key}]", data[key])
+    return errors
 
 
-def _json_faults(path: str, value: str) -> list[FieldError]:
+def _json_errors(path: str, value: str) -> list[FieldError]:
     try:
         json.loads(b64decode(value))
     except json.JSONDecodeError as error:
@@ -110,11 +110,11 @@ def _json_faults(path: str, value: str) -> list[FieldError]:
     return []
 
 
-def _immutable_faults(obj: JSONObject, old: JSONObject, *fields: str) -> list[FieldError]:
+def _immutable_errors(obj: JSONObject, old: JSONObject, *fields: str) -> list[FieldError]:
     if not old.get("immutable"):
         return []
-    faults = [] if obj.get("immutable") else [forbidden("immutable", _IMMUTABLE)]
-    return faults + [
+    errors = [] if obj.get("immutable") else [forbidden("immutable", _IMMUTABLE)]
+    return errors + [
         forbidden(field, _IMMUTABLE) for field in fields if not checks.same(obj.get(field), old.get(field))
     ]
 

@@ -23,25 +23,25 @@ class EndpointsStrategy(UpsertStrategy):
                 port.setdefault("protocol", "TCP")
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         for index, subset in enumerate(obj.get("subsets") or ()):
             path = f"subsets[{index}]"
             if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-                faults.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+                errors.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
             for kind in ("addresses", "notReadyAddresses"):
                 for place, address in enumerate(subset.get(kind) or ()):
                     at, ip = f"{path}.{kind}[{place}].ip", address.get("ip") or ""
-                    faults += addresses.ip_faults(at, ip) + addresses.endpoint_faults(at, ip)
+                    errors += addresses.ip_errors(at, ip) + addresses.endpoint_errors(at, ip)
             ports = subset.get("ports") or []
             for place, port in enumerate(ports):
-                faults += _port_faults(f"{path}.ports[{place}]", port, named=len(ports) > 1)
-        return faults
+                errors += _port_errors(f"{path}.ports[{place}]", port, named=len(ports) > 1)
+        return errors
 
 
-def _port_faults(path: str, port: JSONObject, *, named: bool) -> list[FieldError]:
+def _port_errors(path: str, port: JSONObject, *, named: bool) -> list[FieldError]:
     name = port.get("name") or ""
-    faults = checks.named(f"{path}.name", name, names.dns1123_label) if name else []
+    errors = checks.named(f"{path}.name", name, names.dns1123_label) if name else []
     if named and not name:
-        faults.append(required(f"{path}.name"))
-    faults += checks.port(f"{path}.port", port.get("port"))
-    return faults + checks.one_of(f"{path}.protocol", port.get("protocol"), _PROTOCOLS)
+        errors.append(required(f"{path}.name"))
+    errors += checks.port(f"{path}.port", port.get("port"))
+    return errors + checks.one_of(f"{path}.protocol", port.get("protocol"), _PROTOCOLS)

@@ -37,38 +37,38 @@ _MORE_THAN_ONE: Final = "may not have more than one field specified at a time"
 
 
 def validate(path: str, container: JSONObject) -> list[FieldError]:
-    """Return the faults of a container's environment variables."""
-    faults: list[FieldError] = []
+    """Return the errors of a container's environment variables."""
+    errors: list[FieldError] = []
     for index, variable in enumerate(container.get("env") or ()):
         at = f"{path}.env[{index}]"
-        faults += checks.required_name(f"{at}.name", variable.get("name"), names.environment_name)
+        errors += checks.required_name(f"{at}.name", variable.get("name"), names.environment_name)
         if variable.get("valueFrom") is not None:
-            faults += _value_from(f"{at}.valueFrom", variable)
+            errors += _value_from(f"{at}.valueFrom", variable)
     for index, source in enumerate(container.get("envFrom") or ()):
-        faults += _from_source(f"{path}.envFrom", index, source)
-    return faults
+        errors += _from_source(f"{path}.envFrom", index, source)
+    return errors
 
 
 def _value_from(path: str, variable: JSONObject) -> list[FieldError]:
     source = variable["valueFrom"]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     given = [kind for kind in _SOURCES if source.get(kind) is not None]
     for kind in given:
         at, ref = f"{path}.{kind}", source[kind]
         if kind == "fieldRef":
-            faults += _field_ref(at, ref)
+            errors += _field_ref(at, ref)
         elif kind == "resourceFieldRef":
-            faults += _resource_ref(at, ref)
+            errors += _resource_ref(at, ref)
         elif kind in ("configMapKeyRef", "secretKeyRef"):
-            faults += checks.named(f"{at}.name", ref.get("name") or "", names.dns1123_subdomain)
-            faults += checks.required_name(f"{at}.key", ref.get("key"), names.config_key)
+            errors += checks.named(f"{at}.name", ref.get("name") or "", names.dns1123_subdomain)
+            errors += checks.required_name(f"{at}.key", ref.get("key"), names.config_key)
     if not given:
-        faults.append(invalid(path, "", _ONE_OF))
+        errors.append(invalid(path, "", _ONE_OF))
     elif variable.get("value"):
-        faults.append(invalid(path, "", "may not be specified when `value` is not empty"))
+        errors.append(invalid(path, "", "may not be specified when `value` is not empty"))
     elif len(given) > 1:
-        faults.append(invalid(path, "", _MORE_THAN_ONE))
-    return faults
+        errors.append(invalid(path, "", _MORE_THAN_ONE))
+    return errors
 
 
 def _field_ref(path: str, ref: JSONObject) -> list[FieldError]:
@@ -104,14 +104,14 @@ def _resource_ref(path: str, ref: JSONObject) -> list[FieldError]:
 
 def _from_source(path: str, index: int, source: JSONObject) -> list[FieldError]:
     at = f"{path}[{index}]"
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if source.get("prefix"):
-        faults += checks.named(f"{at}.prefix", source["prefix"], names.environment_name)
+        errors += checks.named(f"{at}.prefix", source["prefix"], names.environment_name)
     given = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
     for kind in given:
-        faults += checks.required_name(f"{at}.{kind}.name", source[kind].get("name"), names.dns1123_subdomain)
+        errors += checks.required_name(f"{at}.{kind}.name", source[kind].get("name"), names.dns1123_subdomain)
     if not given:
-        faults.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+        errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
     elif len(given) > 1:
-        faults.append(invalid(path, "", _MORE_THAN_ONE))
-    return faults
+        errors.append(invalid(path, "", _MORE_THAN_ONE))
+    return errors

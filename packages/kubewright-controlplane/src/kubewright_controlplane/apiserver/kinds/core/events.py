@@ -87,7 +87,7 @@ class EventStrategy(UpsertStrategy):
             obj.setdefault(field, "")
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        return _common_faults(obj, "reportingComponent")
+        return _common_errors(obj, "reportingComponent")
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         involved, source = obj.get("involvedObject") or {}, obj.get("source") or {}
@@ -118,57 +118,57 @@ class EventsV1Strategy(UpsertStrategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         event = to_core(obj)
-        faults = _common_faults(event, "reportingController")
+        errors = _common_errors(event, "reportingController")
         if obj["metadata"].get("resourceVersion"):
-            return faults
-        faults += _series_faults(event)
+            return errors
+        errors += _series_errors(event)
         if not event.get("eventTime"):
-            faults.append(required("eventTime"))
+            errors.append(required("eventTime"))
         if event.get("type") not in ("Normal", "Warning"):
-            faults.append(invalid("type", "", f"has invalid value: {event.get('type') or ''}"))
-        return faults + [invalid(field, "", "needs to be unset") for field in _OUTDATED if event.get(field)]
+            errors.append(invalid("type", "", f"has invalid value: {event.get('type') or ''}"))
+        return errors + [invalid(field, "", "needs to be unset") for field in _OUTDATED if event.get(field)]
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         new, before = to_core(obj), to_core(old)
-        faults = [] if checks.same(new.get("series"), before.get("series")) else _series_faults(new)
+        errors = [] if checks.same(new.get("series"), before.get("series")) else _series_errors(new)
         for field in _FIXED:
-            faults += checks.immutable(_SHOWN.get(field, field), new.get(field), before.get(field))
-        return faults
+            errors += checks.immutable(_SHOWN.get(field, field), new.get(field), before.get(field))
+        return errors
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return self._core.fields(to_core(obj))
 
 
-def _common_faults(event: JSONObject, reporting_field: str) -> list[FieldError]:
-    """Return the faults that both versions check, for an Event in the form of `v1`."""
+def _common_errors(event: JSONObject, reporting_field: str) -> list[FieldError]:
+    """Return the errors that both versions check, for an Event in the form of `v1`."""
     about, own = (event.get("involvedObject") or {}).get("namespace") or "", event["metadata"].get("namespace") or ""
     mismatch = invalid("involvedObject.namespace", about, "does not match event.namespace")
     if not event.get("eventTime"):
         return [mismatch] if own != about and (about or own != "default") else []
-    faults = [mismatch] if not about and own not in ("default", "kube-system") else []
+    errors = [mismatch] if not about and own not in ("default", "kube-system") else []
     reporter = event.get("reportingComponent") or ""
     if not reporter:
-        faults.append(required(reporting_field))
-    faults += checks.named(reporting_field, reporter, names.qualified_name)
+        errors.append(required(reporting_field))
+    errors += checks.named(reporting_field, reporter, names.qualified_name)
     for field in ("reportingInstance", "action", "reason"):
         if not event.get(field):
-            faults.append(required(field))
+            errors.append(required(field))
     for field, limit in _LIMITS.items():
         if len(event.get(field) or "") > limit:
-            faults.append(invalid(field, "", f"can have at most {limit} characters"))
-    return faults
+            errors.append(invalid(field, "", f"can have at most {limit} characters"))
+    return errors
 
 
-def _series_faults(event: JSONObject) -> list[FieldError]:
+def _series_errors(event: JSONObject) -> list[FieldError]:
     series = event.get("series")
     if not series:
         return []
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if (series.get("count") or 0) < 2:
-        faults.append(invalid("series.count", "", "should be at least 2"))
+        errors.append(invalid("series.count", "", "should be at least 2"))
     if not series.get("lastObservedTime"):
-        faults.append(required("series.lastObservedTime"))
-    return faults
+        errors.append(required("series.lastObservedTime"))
+    return errors
 
 
 class EventExpiry:

@@ -22,7 +22,7 @@ _ORDER: Final = (
     ("min", "default", "default", "min value {} is greater than default value {}"),
     ("default", "max", "default", "default value {} is greater than max value {}"),
 )
-"""A pair of limits that must be in order, and the field at which a fault is reported."""
+"""A pair of limits that must be in order, and the field at which an error is reported."""
 _ALL_SCOPES: Final = _SCOPES | {"PriorityClass", "CrossNamespacePodAffinity", "VolumeAttributesClass"}
 
 
@@ -38,22 +38,22 @@ class LimitRangeStrategy(UpsertStrategy):
                     item["defaultRequest"] = requests
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         seen: set[str] = set()
         for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
             path, kind = f"spec.limits[{index}]", item.get("type") or ""
-            faults += checks.named(f"{path}.type", kind, names.qualified_name)
+            errors += checks.named(f"{path}.type", kind, names.qualified_name)
             if kind in seen:
-                faults.append(duplicate(f"{path}.type", kind))
+                errors.append(duplicate(f"{path}.type", kind))
             seen.add(kind)
             if kind == "PersistentVolumeClaim" and not _bounds_storage(item):
                 why = "either minimum or maximum storage value is required, but neither was provided"
-                faults.append(required(f"{path}.limits", why))
+                errors.append(required(f"{path}.limits", why))
             if kind == "Pod":
                 why = "may not be specified when `type` is 'Pod'"
-                faults += [forbidden(f"{path}.{each}", why) for each in ("default", "defaultRequest") if item.get(each)]
-            faults += _order_faults(path, item)
-        return faults
+                errors += [forbidden(f"{path}.{each}", why) for each in ("default", "defaultRequest") if item.get(each)]
+            errors += _order_errors(path, item)
+        return errors
 
 
 class ResourceQuotaStrategy(PlainStrategy):
@@ -66,12 +66,12 @@ class ResourceQuotaStrategy(PlainStrategy):
         obj["status"] = {}
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         for name, value in (obj["spec"].get("hard") or {}).items():
             path = f"spec.hard[{name}]"
-            faults += resources.quota_name(path, name)
-            faults += checks.quantity(path, value)
-        return faults + _scope_faults(obj["spec"])
+            errors += resources.quota_name(path, name)
+            errors += checks.quantity(path, value)
+        return errors + _scope_errors(obj["spec"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.scopes", obj["spec"].get("scopes"), old["spec"].get("scopes"))
@@ -81,20 +81,20 @@ def _bounds_storage(item: JSONObject) -> bool:
     return any("storage" in (item.get(bound) or {}) for bound in ("min", "max"))
 
 
-def _scope_faults(spec: JSONObject) -> list[FieldError]:
+def _scope_errors(spec: JSONObject) -> list[FieldError]:
     """Reject scopes that the server would not evaluate, and scope selectors."""
     scopes = spec.get("scopes") or []
-    faults = [invalid("spec.scopes", scopes, "unsupported scope") for scope in scopes if scope not in _ALL_SCOPES]
+    errors = [invalid("spec.scopes", scopes, "unsupported scope") for scope in scopes if scope not in _ALL_SCOPES]
     why = "not supported yet by the embedded API server"
-    faults += [forbidden("spec.scopes", f"{each} is {why}") for each in scopes if each in _ALL_SCOPES - _SCOPES]
+    errors += [forbidden("spec.scopes", f"{each} is {why}") for each in scopes if each in _ALL_SCOPES - _SCOPES]
     if spec.get("scopeSelector"):
-        faults.append(forbidden("spec.scopeSelector", why))
-    return faults
+        errors.append(forbidden("spec.scopeSelector", why))
+    return errors
 
 
-def _order_faults(path: str, item: JSONObject) -> list[FieldError]:
-    """Return the faults of a resource's minimum, default request, default and maximum, which must be in this order."""
-    faults: list[FieldError] = []
+def _order_errors(path: str, item: JSONObject) -> list[FieldError]:
+    """Return the errors of a resource's minimum, default request, default and maximum, which must be in this order."""
+    errors: list[FieldError] = []
     bounded = dict.fromkeys(
         name for bound in ("max", "min", "default", "defaultRequest") for name in item.get(bound) or ()
     )
@@ -103,5 +103,5 @@ def _order_faults(path: str, item: JSONObject) -> list[FieldError]:
             least, most = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
             if least is not None and most is not None and Quantity.of(least) > Quantity.of(most):
                 shown = item["defaultRequest"][name] if at == "defaultRequest" else least if low == "min" else most
-                faults.append(invalid(f"{path}.{at}[{name}]", str(shown), why.format(least, most)))
-    return faults
+                errors.append(invalid(f"{path}.{at}[{name}]", str(shown), why.format(least, most)))
+    return errors

@@ -21,7 +21,7 @@ _NUMBERS: Final = {
 
 def check_log_options(query: Mapping[str, Sequence[str]]) -> None:
     """Raise BadRequest for malformed numbers and times, Invalid for values that are not allowed."""
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for name, (least, why) in _NUMBERS.items():
         text = query.get(name, [""])[0]
         if not text:
@@ -31,7 +31,7 @@ def check_log_options(query: Mapping[str, Sequence[str]]) -> None:
         except ValueError:
             raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
         if number < least:
-            faults.append(invalid(name, number, why))
+            errors.append(invalid(name, number, why))
     since = query.get("sinceTime", [""])[0]
     if since:
         try:
@@ -40,6 +40,6 @@ def check_log_options(query: Mapping[str, Sequence[str]]) -> None:
             form = f'as "2006-01-02T15:04:05Z07:00": cannot parse "{since}" as "2006"'
             raise BadRequest(f'parsing time "{since}" {form}') from None
         if "sinceSeconds" in query:
-            faults.append(forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
-    if faults:
-        raise Invalid.of("PodLogOptions", "", "", faults)
+            errors.append(forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    if errors:
+        raise Invalid.of("PodLogOptions", "", "", errors)

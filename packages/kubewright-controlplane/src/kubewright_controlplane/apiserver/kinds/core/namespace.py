@@ -30,7 +30,7 @@ class NamespaceStrategy(PlainStrategy):
     def subresources(self) -> Mapping[str, Subresource]:
         return {"finalize": Finalize(verbs=("update",))}
 
-    def name_faults(self, name: str) -> list[str]:
+    def name_errors(self, name: str) -> list[str]:
         return names.dns1123_label(name)
 
     def default(self, obj: JSONObject) -> None:
@@ -50,7 +50,7 @@ class NamespaceStrategy(PlainStrategy):
         obj["spec"] = old.get("spec") or {}
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        return _finalizer_faults("spec.finalizers", obj.get("spec") or {})
+        return _finalizer_errors("spec.finalizers", obj.get("spec") or {})
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         phase = (obj.get("status") or {}).get("phase") or ""
@@ -88,10 +88,10 @@ class Finalize(View):
         return {**old, "metadata": metadata, "spec": {"finalizers": finalizers} if finalizers else {}}
 
     def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        return _finalizer_faults("spec.finalizers", obj.get("spec") or {})
+        return _finalizer_errors("spec.finalizers", obj.get("spec") or {})
 
 
-def _finalizer_faults(path: str, spec: JSONObject) -> list[FieldError]:
+def _finalizer_errors(path: str, spec: JSONObject) -> list[FieldError]:
     return [
         invalid(path, name, _NOT_STANDARD)
         for name in spec.get("finalizers") or ()

@@ -39,26 +39,26 @@ class NodeStrategy(PlainStrategy):
             status["allocatable"] = dict(status["capacity"])
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         seen: set[tuple[str, str]] = set()
         for index, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
             path, key, effect = f"metadata.taints[{index}]", taint.get("key") or "", taint.get("effect") or ""
-            faults += checks.named(f"{path}.key", key, names.qualified_name)
-            faults += checks.named(f"{path}.value", taint.get("value") or "", names.label_value)
-            faults += checks.one_of(f"{path}.effect", effect, _EFFECTS) if effect else [required(f"{path}.effect")]
+            errors += checks.named(f"{path}.key", key, names.qualified_name)
+            errors += checks.named(f"{path}.value", taint.get("value") or "", names.label_value)
+            errors += checks.one_of(f"{path}.effect", effect, _EFFECTS) if effect else [required(f"{path}.effect")]
             if (key, effect) in seen:
-                faults.append(duplicate(path, taint))
+                errors.append(duplicate(path, taint))
             seen.add((key, effect))
-        return faults
+        return errors
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         new_spec, old_spec = obj.get("spec") or {}, old.get("spec") or {}
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         for field, shown in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
             if old_spec.get(field) and not checks.same(new_spec.get(field), old_spec[field]):
                 why = f'node updates may not change {shown} except from "" to valid'
-                faults.append(forbidden(f"spec.{field}", why))
-        return faults
+                errors.append(forbidden(f"spec.{field}", why))
+        return errors
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
         obj.setdefault("spec", {})

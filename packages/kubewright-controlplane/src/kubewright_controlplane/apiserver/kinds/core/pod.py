@@ -103,12 +103,12 @@ class PodStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults = podspec.validate("spec", spec, pod_name=obj["metadata"].get("name") or "")
-        faults += containers.image_whitespace("spec.containers", spec.get("containers") or [])
-        faults += containers.image_whitespace("spec.initContainers", spec.get("initContainers") or [])
+        errors = podspec.validate("spec", spec, pod_name=obj["metadata"].get("name") or "")
+        errors += containers.image_whitespace("spec.containers", spec.get("containers") or [])
+        errors += containers.image_whitespace("spec.initContainers", spec.get("initContainers") or [])
         if obj["metadata"].get("generation") == 1 and "resourceVersion" not in obj["metadata"]:
-            faults += _create_faults(spec)
-        return faults
+            errors += _create_errors(spec)
+        return errors
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         new_spec, old_spec = obj["spec"], old["spec"]
@@ -117,11 +117,11 @@ class PodStrategy(Strategy):
         for kind in ("containers", "initContainers"):
             if len(new_spec.get(kind) or ()) != len(old_spec.get(kind) or ()):
                 return [forbidden(f"spec.{kind}", "pod updates may not add or remove containers")]
-        faults = _deadline_faults(new_spec, old_spec) + _gate_faults(new_spec, old_spec)
-        faults += _toleration_faults(new_spec, old_spec)
+        errors = _deadline_errors(new_spec, old_spec) + _gate_errors(new_spec, old_spec)
+        errors += _toleration_errors(new_spec, old_spec)
         if not checks.same(_fixed(new_spec, old_spec), _fixed(old_spec, old_spec)):
-            faults.append(forbidden("spec", f"pod updates may not change fields other than {_MAY_CHANGE}\n"))
-        return faults
+            errors.append(forbidden("spec", f"pod updates may not change fields other than {_MAY_CHANGE}\n"))
+        return errors
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         new_status, old_status = obj.get("status") or {}, old.get("status") or {}
@@ -197,16 +197,16 @@ def _default_requests(container: JSONObject) -> None:
             requests.setdefault(name, value)
 
 
-def _create_faults(spec: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _create_errors(spec: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
     if spec.get("ephemeralContainers"):
-        faults.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
-        faults.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
-    return faults
+        errors.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    return errors
 
 
-def _deadline_faults(new: JSONObject, old: JSONObject) -> list[FieldError]:
+def _deadline_errors(new: JSONObject, old: JSONObject) -> list[FieldError]:
     path = "spec.activeDeadlineSeconds"
     now, before = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
     if before is None:
@@ -216,7 +216,7 @@ def _deadline_faults(new: JSONObject, old: JSONObject) -> list[FieldError]:
     return [invalid(path, now, "must be less than or equal to previous value")] if now > before else []
 
 
-def _gate_faults(new: JSONObject, old: JSONObject) -> list[FieldError]:
+def _gate_errors(new: JSONObject, old: JSONObject) -> list[FieldError]:
     before = [gate.get("name") for gate in old.get("schedulingGates") or ()]
     why = "only deletion is allowed, but found new scheduling gate"
     return [
@@ -226,7 +226,7 @@ def _gate_faults(new: JSONObject, old: JSONObject) -> list[FieldError]:
     ]
 
 
-def _toleration_faults(new: JSONObject, old: JSONObject) -> list[FieldError]:
+def _toleration_errors(new: JSONObject, old: JSONObject) -> list[FieldError]:
     now = new.get("tolerations") or []
     for toleration in old.get("tolerations") or ():
         if toleration not in now:

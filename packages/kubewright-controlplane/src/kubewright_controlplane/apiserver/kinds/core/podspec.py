@@ -42,117 +42,117 @@ def default(spec: JSONObject) -> None:
 
 
 def validate_template(path: str, template: JSONObject | None) -> list[FieldError]:
-    """Return the faults of a PodTemplateSpec in a workload."""
+    """Return the errors of a PodTemplateSpec in a workload."""
     if not template:
         return [required(path)]
     metadata = template.get("metadata") or {}
     spec = template.get("spec") or {}
-    faults = checks.labels(f"{path}.labels", metadata.get("labels"))
+    errors = checks.labels(f"{path}.labels", metadata.get("labels"))
     for key in metadata.get("annotations") or ():
-        faults += [invalid(f"{path}.annotations", key, text) for text in names.qualified_name(key.lower())]
-    faults += validate(f"{path}.spec", spec)
+        errors += [invalid(f"{path}.annotations", key, text) for text in names.qualified_name(key.lower())]
+    errors += validate(f"{path}.spec", spec)
     if spec.get("ephemeralContainers"):
         detail = "ephemeral containers not allowed in pod template"
-        faults.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
-    return faults
+        errors.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
+    return errors
 
 
 def validate(path: str, spec: JSONObject, *, pod_name: str = "") -> list[FieldError]:
-    """Return the faults of a PodSpec; `pod_name` is empty in a template."""
-    faults, known_volumes = volumes.validate(f"{path}.volumes", spec.get("volumes") or [], pod_name)
-    faults += containers.validate_all(path, spec, known_volumes)
-    faults += _host_ports(path, spec, in_pod=bool(pod_name))
-    faults += checks.one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
-    faults += checks.one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
-    faults += checks.labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
-    faults += _security_context(f"{path}.securityContext", spec.get("securityContext") or {})
-    faults += _affinity(f"{path}.affinity", spec.get("affinity") or {})
-    faults += _dns_config(f"{path}.dnsConfig", spec)
-    faults += _gates(path, spec)
-    faults += _spread(f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints") or [])
-    faults += _names(path, spec)
-    faults += tolerations(f"{path}.tolerations", spec.get("tolerations") or [])
-    faults += _host_aliases(f"{path}.hostAliases", spec.get("hostAliases") or [])
+    """Return the errors of a PodSpec; `pod_name` is empty in a template."""
+    errors, known_volumes = volumes.validate(f"{path}.volumes", spec.get("volumes") or [], pod_name)
+    errors += containers.validate_all(path, spec, known_volumes)
+    errors += _host_ports(path, spec, in_pod=bool(pod_name))
+    errors += checks.one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
+    errors += checks.one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
+    errors += checks.labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
+    errors += _security_context(f"{path}.securityContext", spec.get("securityContext") or {})
+    errors += _affinity(f"{path}.affinity", spec.get("affinity") or {})
+    errors += _dns_config(f"{path}.dnsConfig", spec)
+    errors += _gates(path, spec)
+    errors += _spread(f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints") or [])
+    errors += _names(path, spec)
+    errors += tolerations(f"{path}.tolerations", spec.get("tolerations") or [])
+    errors += _host_aliases(f"{path}.hostAliases", spec.get("hostAliases") or [])
     if spec.get("preemptionPolicy"):
         allowed = ("PreemptLowerPriority", "Never")
-        faults += checks.one_of(f"{path}.preemptionPolicy", spec["preemptionPolicy"], allowed)
-    return faults
+        errors += checks.one_of(f"{path}.preemptionPolicy", spec["preemptionPolicy"], allowed)
+    return errors
 
 
 def tolerations(path: str, given: list[JSONObject]) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, toleration in enumerate(given):
         at = f"{path}[{index}]"
         key, operator = toleration.get("key") or "", toleration.get("operator") or ""
         value, effect = toleration.get("value") or "", toleration.get("effect") or ""
         if key:
-            faults += checks.named(f"{at}.key", key, names.qualified_name)
+            errors += checks.named(f"{at}.key", key, names.qualified_name)
         elif operator != "Exists":
             detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            faults.append(invalid(f"{at}.operator", operator, detail))
+            errors.append(invalid(f"{at}.operator", operator, detail))
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            faults.append(invalid(f"{at}.effect", effect, detail))
+            errors.append(invalid(f"{at}.effect", effect, detail))
         if operator in ("", "Equal"):
             wrong = names.label_value(value)
             if wrong:
-                faults.append(invalid(f"{at}.operator", value, ";".join(wrong)))
+                errors.append(invalid(f"{at}.operator", value, ";".join(wrong)))
         elif operator == "Exists":
             if value:
-                faults.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
+                errors.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
         else:
-            faults.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
+            errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
         if effect:
-            faults += checks.one_of(f"{at}.effect", effect, _TAINT_EFFECTS)
-    return faults
+            errors += checks.one_of(f"{at}.effect", effect, _TAINT_EFFECTS)
+    return errors
 
 
 def _host_ports(path: str, spec: JSONObject, *, in_pod: bool) -> list[FieldError]:
     if not spec.get("hostNetwork"):
         return []
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, container in enumerate(spec.get("containers") or ()):
         for at, port in enumerate(container.get("ports") or ()):
             host = port.get("hostPort") or 0
             if (in_pod or host) and host != port.get("containerPort"):
                 where = f"{path}.containers[{index}].ports[{at}].hostPort"
-                faults.append(invalid(where, host, "must match `containerPort` when `hostNetwork` is true"))
-    return faults
+                errors.append(invalid(where, host, "must match `containerPort` when `hostNetwork` is true"))
+    return errors
 
 
 def _security_context(path: str, context: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
-        faults += checks.between(f"{path}.{field}", context.get(field), 0, _MAX_INT32)
+        errors += checks.between(f"{path}.{field}", context.get(field), 0, _MAX_INT32)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
-        faults += checks.between(f"{path}.supplementalGroups[{index}]", group, 0, _MAX_INT32)
+        errors += checks.between(f"{path}.supplementalGroups[{index}]", group, 0, _MAX_INT32)
     if context.get("fsGroupChangePolicy"):
         allowed = ("Always", "OnRootMismatch")
-        faults += checks.one_of(f"{path}.fsGroupChangePolicy", context["fsGroupChangePolicy"], allowed)
-    return faults + containers.seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
+        errors += checks.one_of(f"{path}.fsGroupChangePolicy", context["fsGroupChangePolicy"], allowed)
+    return errors + containers.seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
 
 
 def _affinity(path: str, affinity: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}
         at = f"{path}.{kind}.requiredDuringSchedulingIgnoredDuringExecution"
         for index, term in enumerate(terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()):
-            faults += _affinity_term(f"{at}[{index}]", term)
+            errors += _affinity_term(f"{at}[{index}]", term)
         at = f"{path}.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
         for index, weighted in enumerate(terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
             weight = weighted.get("weight") or 0
             if not 1 <= weight <= 100:
-                faults.append(invalid(f"{at}[{index}].weight", weight, "must be in the range 1-100"))
-            faults += _affinity_term(f"{at}[{index}].podAffinityTerm", weighted.get("podAffinityTerm") or {})
-    return faults
+                errors.append(invalid(f"{at}[{index}].weight", weight, "must be in the range 1-100"))
+            errors += _affinity_term(f"{at}[{index}].podAffinityTerm", weighted.get("podAffinityTerm") or {})
+    return errors
 
 
 def _affinity_term(path: str, term: JSONObject) -> list[FieldError]:
-    faults = checks.label_selector(f"{path}.labelSelector", term.get("labelSelector"))
+    errors = checks.label_selector(f"{path}.labelSelector", term.get("labelSelector"))
     if not term.get("topologyKey"):
-        faults.append(required(f"{path}.topologyKey", "can not be empty"))
-    return faults + checks.named(f"{path}.topologyKey", term.get("topologyKey") or "", names.qualified_name)
+        errors.append(required(f"{path}.topologyKey", "can not be empty"))
+    return errors + checks.named(f"{path}.topologyKey", term.get("topologyKey") or "", names.qualified_name)
 
 
 def _dns_config(path: str, spec: JSONObject) -> list[FieldError]:
@@ -167,37 +167,37 @@ def _dns_config(path: str, spec: JSONObject) -> list[FieldError]:
 
 
 def _gates(path: str, spec: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, gate in enumerate(spec.get("readinessGates") or ()):
         at = f"{path}.readinessGates[{index}].conditionType"
-        faults += checks.named(at, gate.get("conditionType") or "", names.qualified_name)
+        errors += checks.named(at, gate.get("conditionType") or "", names.qualified_name)
     seen: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates") or ()):
         at, name = f"{path}.schedulingGates[{index}]", gate.get("name") or ""
-        faults += checks.named(at, name, names.qualified_name)
+        errors += checks.named(at, name, names.qualified_name)
         if name in seen:
-            faults.append(duplicate(at, name))
+            errors.append(duplicate(at, name))
         seen.add(name)
-    return faults
+    return errors
 
 
 def _spread(path: str, constraints: list[JSONObject]) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
-        faults += checks.positive(f"{at}.maxSkew", constraint.get("maxSkew") or 0)
+        errors += checks.positive(f"{at}.maxSkew", constraint.get("maxSkew") or 0)
         if not constraint.get("topologyKey"):
-            faults.append(required(f"{at}.topologyKey", "can not be empty"))
+            errors.append(required(f"{at}.topologyKey", "can not be empty"))
         policy = constraint.get("whenUnsatisfiable") or ""
         if policy not in ("DoNotSchedule", "ScheduleAnyway"):
             allowed = ("DoNotSchedule", "ScheduleAnyway")
-            faults.append(not_supported(f"{at}.whenUnsatisfiable", policy, allowed))
-        faults += checks.label_selector(f"{at}.labelSelector", constraint.get("labelSelector"))
-    return faults
+            errors.append(not_supported(f"{at}.whenUnsatisfiable", policy, allowed))
+        errors += checks.label_selector(f"{at}.labelSelector", constraint.get("labelSelector"))
+    return errors
 
 
 def _names(path: str, spec: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     rules = {
         "serviceAccountName": names.dns1123_subdomain,
         "nodeName": names.dns1123_subdomain,
@@ -208,14 +208,14 @@ def _names(path: str, spec: JSONObject) -> list[FieldError]:
     }
     for field, rule in rules.items():
         if spec.get(field):
-            faults += checks.named(f"{path}.{field}", spec[field], rule)
-    return faults + checks.between(f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds"), 1, _MAX_INT32)
+            errors += checks.named(f"{path}.{field}", spec[field], rule)
+    return errors + checks.between(f"{path}.activeDeadlineSeconds", spec.get("activeDeadlineSeconds"), 1, _MAX_INT32)
 
 
 def _host_aliases(path: str, aliases: list[JSONObject]) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, alias in enumerate(aliases):
-        faults += addresses.ip_faults(f"{path}[{index}].ip", alias.get("ip") or "")
+        errors += addresses.ip_errors(f"{path}[{index}].ip", alias.get("ip") or "")
         for at, hostname in enumerate(alias.get("hostnames") or ()):
-            faults += checks.named(f"{path}[{index}].hostnames[{at}]", hostname, names.dns1123_subdomain)
-    return faults
+            errors += checks.named(f"{path}[{index}].hostnames[{at}]", hostname, names.dns1123_subdomain)
+    return errors

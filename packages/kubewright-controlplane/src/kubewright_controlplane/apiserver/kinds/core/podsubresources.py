@@ -44,13 +44,13 @@ class Binding(Action):
         if (body.get("metadata") or {}).get("name") != attributes.name:
             raise BadRequest("name in URL does not match name in Binding object")
         target = body.get("target") or {}
-        faults: list[FieldError] = []
+        errors: list[FieldError] = []
         if target.get("kind") not in (None, "", "Node"):
-            faults.append(not_supported("target.kind", target["kind"], ("Node", "<empty>")))
+            errors.append(not_supported("target.kind", target["kind"], ("Node", "<empty>")))
         if not target.get("name"):
-            faults.append(required("target.name"))
-        if faults:
-            raise Invalid.of("Binding", "", attributes.name, faults)
+            errors.append(required("target.name"))
+        if errors:
+            raise Invalid.of("Binding", "", attributes.name, errors)
         self._bind(body, target["name"], attributes)
         return success()
 
@@ -112,15 +112,15 @@ class EphemeralContainers(View):
         if _MIRROR in (old["metadata"].get("annotations") or {}):
             return [forbidden("[]", "static pods do not support ephemeral containers")]
         path = "spec.ephemeralContainers"
-        faults = podspec.validate("spec", obj["spec"], pod_name=obj["metadata"]["name"])
+        errors = podspec.validate("spec", obj["spec"], pod_name=obj["metadata"]["name"])
         now = {each.get("name"): each for each in obj["spec"].get("ephemeralContainers") or ()}
         for container in old["spec"].get("ephemeralContainers") or ():
             name = container.get("name")
             if name not in now:
-                faults.append(forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n'))
+                errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n'))
             elif not checks.same(now[name], container):
-                faults.append(forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n'))
-        return faults
+                errors.append(forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n'))
+        return errors
 
 
 @dataclass(frozen=True, kw_only=True)

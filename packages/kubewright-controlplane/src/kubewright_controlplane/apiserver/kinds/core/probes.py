@@ -14,33 +14,33 @@ _COUNTS: Final = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "suc
 
 
 def validate_hooks(path: str, container: JSONObject, grace: int | None) -> list[FieldError]:
-    """Return the faults of a container's lifecycle hooks and its three probes."""
-    faults: list[FieldError] = []
+    """Return the errors of a container's lifecycle hooks and its three probes."""
+    errors: list[FieldError] = []
     for hook in ("postStart", "preStop"):
         action = (container.get("lifecycle") or {}).get(hook)
         if action is not None:
-            faults += _handler(f"{path}.lifecycle.{hook}", action, _HOOK_HANDLERS, grace)
+            errors += _handler(f"{path}.lifecycle.{hook}", action, _HOOK_HANDLERS, grace)
     for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(kind)
         if probe is not None:
-            faults += _probe(f"{path}.{kind}", kind, probe, grace)
-    return faults
+            errors += _probe(f"{path}.{kind}", kind, probe, grace)
+    return errors
 
 
 def _probe(path: str, kind: str, probe: JSONObject, grace: int | None) -> list[FieldError]:
-    faults = _handler(path, probe, _PROBE_HANDLERS, grace)
+    errors = _handler(path, probe, _PROBE_HANDLERS, grace)
     for count in _COUNTS:
-        faults += checks.non_negative(f"{path}.{count}", probe.get(count))
+        errors += checks.non_negative(f"{path}.{count}", probe.get(count))
     own_grace = probe.get("terminationGracePeriodSeconds")
     if own_grace is not None and own_grace <= 0:
-        faults.append(invalid(f"{path}.terminationGracePeriodSeconds", own_grace, "must be greater than 0"))
+        errors.append(invalid(f"{path}.terminationGracePeriodSeconds", own_grace, "must be greater than 0"))
     if kind == "readinessProbe":
         if own_grace is not None:
             detail = "must not be set for readinessProbes"
-            faults.append(invalid(f"{path}.terminationGracePeriodSeconds", own_grace, detail))
+            errors.append(invalid(f"{path}.terminationGracePeriodSeconds", own_grace, detail))
     elif probe.get("successThreshold", 1) != 1:
-        faults.append(invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1"))
-    return faults
+        errors.append(invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1"))
+    return errors
 
 
 def _handler(path: str, action: JSONObject, kinds: tuple[str, ...], grace: int | None) -> list[FieldError]:
@@ -48,28 +48,28 @@ def _handler(path: str, action: JSONObject, kinds: tuple[str, ...], grace: int |
     if not given:
         return [required(path, "must specify a handler type")]
     first, *others = given
-    faults = [forbidden(f"{path}.{kind}", "may not specify more than 1 handler type") for kind in others]
+    errors = [forbidden(f"{path}.{kind}", "may not specify more than 1 handler type") for kind in others]
     at, handler = f"{path}.{first}", action[first]
     if first == "exec":
         if not handler.get("command"):
-            faults.append(required(f"{at}.command"))
+            errors.append(required(f"{at}.command"))
     elif first == "httpGet":
-        faults += _http_get(at, handler)
+        errors += _http_get(at, handler)
     elif first == "sleep":
         seconds = handler.get("seconds") or 0
         if grace is not None and not 0 <= seconds <= grace:
             detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-            faults.append(invalid(at, seconds, detail))
+            errors.append(invalid(at, seconds, detail))
     else:
-        faults += checks.port(f"{at}.port", handler.get("port"))
-    return faults
+        errors += checks.port(f"{at}.port", handler.get("port"))
+    return errors
 
 
 def _http_get(path: str, action: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if not action.get("path"):
-        faults.append(required(f"{path}.path"))
-    faults += checks.port(f"{path}.port", action.get("port"))
+        errors.append(required(f"{path}.path"))
+    errors += checks.port(f"{path}.port", action.get("port"))
     if action.get("scheme") not in ("HTTP", "HTTPS"):
-        faults.append(not_supported(f"{path}.scheme", action.get("scheme") or "", ("HTTP", "HTTPS")))
-    return faults
+        errors.append(not_supported(f"{path}.scheme", action.get("scheme") or "", ("HTTP", "HTTPS")))
+    return errors

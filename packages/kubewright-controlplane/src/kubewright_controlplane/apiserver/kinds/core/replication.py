@@ -30,22 +30,22 @@ class ReplicationControllerStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        faults = checks.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+        errors = checks.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         selector, template = spec.get("selector") or {}, spec.get("template") or {}
         if not selector:
-            faults.append(required("spec.selector"))
-        faults += checks.non_negative("spec.replicas", spec.get("replicas"))
+            errors.append(required("spec.selector"))
+        errors += checks.non_negative("spec.replicas", spec.get("replicas"))
         if not template:
-            return [*faults, required("spec.template")]
+            return [*errors, required("spec.template")]
         labels = (template.get("metadata") or {}).get("labels") or {}
         if selector and not selector.items() <= labels.items():
             why = "`selector` does not match template `labels`"
-            faults.append(invalid("spec.template.metadata.labels", labels, why))
-        faults += podspec.validate_template("spec.template", template)
+            errors.append(invalid("spec.template.metadata.labels", labels, why))
+        errors += podspec.validate_template("spec.template", template)
         policy = template["spec"].get("restartPolicy")
         if policy != "Always":
-            faults.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
-        return faults
+            errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
+        return errors
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return {"status.replicas": str((obj.get("status") or {}).get("replicas") or 0)}

@@ -19,49 +19,49 @@ _STANDARD: Final = _CONTAINER | {
 
 
 def validate(path: str, requirements: JSONObject) -> list[FieldError]:
-    """Return the faults of a container's `resources`."""
+    """Return the errors of a container's `resources`."""
     limits, requests = requirements.get("limits") or {}, requirements.get("requests") or {}
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for name, value in limits.items():
-        faults += _resource(f"{path}.limits[{name}]", name, value)
+        errors += _resource(f"{path}.limits[{name}]", name, value)
     for name, value in requests.items():
-        faults += _resource(f"{path}.requests[{name}]", name, value)
+        errors += _resource(f"{path}.requests[{name}]", name, value)
         asked = Quantity.of(value)
         if name in limits:
             limit = Quantity.of(limits[name])
             if not _may_overcommit(name) and asked != limit:
-                faults.append(invalid(f"{path}.requests", str(asked), f"must be equal to {name} limit of {limit}"))
+                errors.append(invalid(f"{path}.requests", str(asked), f"must be equal to {name} limit of {limit}"))
             elif asked > limit:
                 detail = f"must be less than or equal to {name} limit of {limit}"
-                faults.append(invalid(f"{path}.requests", str(asked), detail))
+                errors.append(invalid(f"{path}.requests", str(asked), detail))
         elif not _may_overcommit(name):
-            faults.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
-    return faults
+            errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+    return errors
 
 
 def quota_name(path: str, name: str) -> list[FieldError]:
-    """Return the faults of a name in a quota: a resource, or `count/` and the name of a kind's resource."""
-    faults = checks.named(path, name, names.qualified_name)
+    """Return the errors of a name in a quota: a resource, or `count/` and the name of a kind's resource."""
+    errors = checks.named(path, name, names.qualified_name)
     if "/" in name or name.startswith(("hugepages-", "requests.hugepages-")):
-        return faults
-    if not faults and name not in _STANDARD:
-        faults.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+        return errors
+    if not errors and name not in _STANDARD:
+        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
     if name not in _STANDARD - {"storage"}:
-        faults.append(invalid(path, name, "must be a standard resource for quota"))
-    return faults
+        errors.append(invalid(path, name, "must be a standard resource for quota"))
+    return errors
 
 
 def _resource(path: str, name: str, value: object) -> list[FieldError]:
-    faults = checks.named(path, name, names.qualified_name)
-    if not faults and "/" not in name and not name.startswith("hugepages-"):
+    errors = checks.named(path, name, names.qualified_name)
+    if not errors and "/" not in name and not name.startswith("hugepages-"):
         if name not in _STANDARD:
-            faults.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+            errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
         if name not in _CONTAINER:
-            faults.append(invalid(path, name, "must be a standard resource for containers"))
-    faults += checks.quantity(path, value)
+            errors.append(invalid(path, name, "must be a standard resource for containers"))
+    errors += checks.quantity(path, value)
     if "/" in name and not Quantity.of(value).is_integer():
-        faults.append(invalid(path, str(Quantity.of(value)), "must be an integer"))
-    return faults
+        errors.append(invalid(path, str(Quantity.of(value)), "must be an integer"))
+    return errors
 
 
 def _may_overcommit(name: str) -> bool:

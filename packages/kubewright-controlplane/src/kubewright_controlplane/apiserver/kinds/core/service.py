@@ -15,7 +15,7 @@ from kubewright.machinery.errors import Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, used_ports
-from kubewright_controlplane.apiserver.kinds.core.servicevalidation import cluster_ip_faults, is_headless, validate
+from kubewright_controlplane.apiserver.kinds.core.servicevalidation import cluster_ip_errors, is_headless, validate
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
@@ -35,7 +35,7 @@ class ServiceStrategy(Strategy):
         self._family = f"IPv{version}"
         self._other_family = "IPv6" if version == 4 else "IPv4"
 
-    def name_faults(self, name: str) -> list[str]:
+    def name_errors(self, name: str) -> list[str]:
         return names.dns1123_label(name)
 
     def default(self, obj: JSONObject) -> None:
@@ -105,7 +105,7 @@ class ServiceStrategy(Strategy):
         spec = obj["spec"]
         without_selector = is_headless(spec) and not spec.get("selector")
         policy = spec.setdefault("ipFamilyPolicy", "RequireDualStack" if without_selector else "SingleStack")
-        _raise_if_invalid(obj, cluster_ip_faults(spec))
+        _raise_if_invalid(obj, cluster_ip_errors(spec))
         families: list[str] = spec.setdefault("ipFamilies", [self._family])
         if without_selector:
             if len(families) == 1 and policy != "SingleStack":
@@ -147,7 +147,7 @@ class ServiceStrategy(Strategy):
         for index, port in enumerate(ports):
             number = port.get("nodePort")
             if number and self._allocations.port_owner(number) != owner:
-                why = self._port_fault(number)
+                why = self._port_error(number)
                 if why:
                     _raise_if_invalid(obj, [invalid(f"spec.ports[{index}].nodePort", number, why)])
         taken = set(used_ports(spec))
@@ -163,7 +163,7 @@ class ServiceStrategy(Strategy):
         if _needs_health_check(spec) and not spec.get("healthCheckNodePort"):
             spec["healthCheckNodePort"] = self._allocations.free_port(taken)
 
-    def _port_fault(self, number: int) -> str:
+    def _port_error(self, number: int) -> str:
         ports = self._allocations.node_ports
         if number not in ports:
             valid = f"The range of valid ports is {ports.start}-{ports.stop - 1}"
@@ -171,9 +171,9 @@ class ServiceStrategy(Strategy):
         return "" if self._allocations.port_owner(number) is None else "provided port is already allocated"
 
 
-def _raise_if_invalid(obj: JSONObject, faults: list[FieldError]) -> None:
-    if faults:
-        raise Invalid.of("Service", "", obj["metadata"]["name"], faults)
+def _raise_if_invalid(obj: JSONObject, errors: list[FieldError]) -> None:
+    if errors:
+        raise Invalid.of("Service", "", obj["metadata"]["name"], errors)
 
 
 def _chooses_node_ports(spec: JSONObject) -> bool:

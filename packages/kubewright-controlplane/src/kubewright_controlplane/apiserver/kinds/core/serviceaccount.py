@@ -52,9 +52,9 @@ class Token(Action):
         metadata, spec = self._metadata(body, account, attributes), body.get("spec") or {}
         audiences = spec.get("audiences") or list(self.tokens.audiences)
         seconds = spec.get("expirationSeconds", _DEFAULT_SECONDS)
-        faults = _expiration_faults(seconds)
-        if faults:
-            raise Invalid.of("TokenRequest", "authentication.k8s.io", "", faults)
+        errors = _expiration_errors(seconds)
+        if errors:
+            raise Invalid.of("TokenRequest", "authentication.k8s.io", "", errors)
         reference = spec.get("boundObjectRef")
         bound = self._bound(reference, attributes) if reference else None
         now = self.clock.now()
@@ -75,10 +75,10 @@ class Token(Action):
         given, own = body.get("metadata") or {}, account["metadata"]
         for field, what in (("name", "name"), ("namespace", "namespace")):
             if given.get(field) and given[field] != own[field]:
-                fault = invalid(
+                error = invalid(
                     f"metadata.{field}", given[field], f"must match the service account {what} if specified"
                 )
-                raise Invalid.of("TokenRequest", "authentication.k8s.io", attributes.name, [fault])
+                raise Invalid.of("TokenRequest", "authentication.k8s.io", attributes.name, [error])
         if given.get("uid") and given["uid"] != own["uid"]:
             why = (
                 f"the UID in the token request ({given['uid']}) does not match "
@@ -116,7 +116,7 @@ class Token(Action):
         return name, node["metadata"]["uid"] if node else ""
 
 
-def _expiration_faults(seconds: int) -> list[FieldError]:
+def _expiration_errors(seconds: int) -> list[FieldError]:
     path = "spec.expirationSeconds"
     if seconds < _MIN_SECONDS:
         return [invalid(path, seconds, "may not specify a duration less than 10 minutes")]

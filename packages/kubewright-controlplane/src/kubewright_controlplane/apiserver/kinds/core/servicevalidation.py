@@ -24,55 +24,55 @@ def is_headless(spec: JSONObject) -> bool:
 
 def validate(spec: JSONObject) -> list[FieldError]:
     kind = spec.get("type") or ""
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     ports = spec.get("ports") or []
     if not ports and not is_headless(spec) and kind != "ExternalName":
-        faults.append(required("spec.ports"))
+        errors.append(required("spec.ports"))
     if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
-        faults.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services"))
+        errors.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services"))
     if kind == "ExternalName":
-        faults += _external_name(spec)
-    faults += _ports(ports)
-    faults += checks.labels("spec.selector", spec.get("selector"))
-    faults += checks.one_of("spec.sessionAffinity", spec.get("sessionAffinity"), _AFFINITIES)
-    faults += _affinity(spec)
+        errors += _external_name(spec)
+    errors += _ports(ports)
+    errors += checks.labels("spec.selector", spec.get("selector"))
+    errors += checks.one_of("spec.sessionAffinity", spec.get("sessionAffinity"), _AFFINITIES)
+    errors += _affinity(spec)
     if kind != "ExternalName":
-        faults += cluster_ip_faults(spec)
+        errors += cluster_ip_errors(spec)
     for index, ip in enumerate(spec.get("externalIPs") or ()):
-        faults += addresses.ip_faults(f"spec.externalIPs[{index}]", ip)
-    faults += checks.one_of("spec.type", kind, _TYPES)
-    faults += _node_ports(kind, ports)
-    faults += _port_pairs(ports)
-    return faults + _load_balancer(kind, spec) + _traffic(kind, spec)
+        errors += addresses.ip_errors(f"spec.externalIPs[{index}]", ip)
+    errors += checks.one_of("spec.type", kind, _TYPES)
+    errors += _node_ports(kind, ports)
+    errors += _port_pairs(ports)
+    return errors + _load_balancer(kind, spec) + _traffic(kind, spec)
 
 
 def _external_name(spec: JSONObject) -> list[FieldError]:
     why = "may not be set for ExternalName services"
-    faults = [
+    errors = [
         forbidden(f"spec.{field}", why) for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(field)
     ]
     name = (spec.get("externalName") or "").removesuffix(".")
-    return faults + checks.required_name("spec.externalName", name, names.dns1123_subdomain)
+    return errors + checks.required_name("spec.externalName", name, names.dns1123_subdomain)
 
 
 def _ports(ports: list[JSONObject]) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, port in enumerate(ports):
         at, name = f"spec.ports[{index}]", port.get("name") or ""
         if name:
-            faults += checks.named(f"{at}.name", name, names.dns1123_label)
+            errors += checks.named(f"{at}.name", name, names.dns1123_label)
             if name in seen:
-                faults.append(duplicate(f"{at}.name", name))
+                errors.append(duplicate(f"{at}.name", name))
             seen.add(name)
         elif len(ports) > 1:
-            faults.append(required(f"{at}.name"))
-        faults += checks.port(f"{at}.port", port.get("port") or 0)
-        faults += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
-        faults += checks.port(f"{at}.targetPort", port.get("targetPort"))
+            errors.append(required(f"{at}.name"))
+        errors += checks.port(f"{at}.port", port.get("port") or 0)
+        errors += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
+        errors += checks.port(f"{at}.targetPort", port.get("targetPort"))
         if port.get("appProtocol"):
-            faults += checks.named(f"{at}.appProtocol", port["appProtocol"], names.qualified_name)
-    return faults
+            errors += checks.named(f"{at}.appProtocol", port["appProtocol"], names.qualified_name)
+    return errors
 
 
 def _affinity(spec: JSONObject) -> list[FieldError]:
@@ -88,59 +88,59 @@ def _affinity(spec: JSONObject) -> list[FieldError]:
     return []
 
 
-def cluster_ip_faults(spec: JSONObject) -> list[FieldError]:
-    """Return the faults of cluster IPs and IP families that contradict each other."""
+def cluster_ip_errors(spec: JSONObject) -> list[FieldError]:
+    """Return the errors of cluster IPs and IP families that contradict each other."""
     path, single, several = "spec.clusterIPs", spec.get("clusterIP") or "", spec.get("clusterIPs") or []
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if single and not several:
-        faults.append(required(path))
+        errors.append(required(path))
     elif single and several[0] != single:
-        faults.append(invalid(path, several, "first value must match `clusterIP`"))
+        errors.append(invalid(path, several, "first value must match `clusterIP`"))
     elif several and not single:
-        faults.append(invalid(path, several, "must be empty when `clusterIP` is not specified"))
-    faults += _families(spec)
+        errors.append(invalid(path, several, "must be empty when `clusterIP` is not specified"))
+    errors += _families(spec)
     wrong: list[FieldError] = []
     if several[:1] == ["None"] and len(several) > 1:
         wrong.append(invalid(path, several, "'None' must be the first and only value"))
     for index, ip in enumerate(several):
         if index or ip != "None":
-            wrong += addresses.ip_faults(f"{path}[{index}]", ip)
-    faults += wrong
+            wrong += addresses.ip_errors(f"{path}[{index}]", ip)
+    errors += wrong
     if len(several) > 2:
-        faults.append(invalid(path, several, "may only hold up to 2 values"))
+        errors.append(invalid(path, several, "may only hold up to 2 values"))
     if wrong:
-        return faults
+        return errors
     versions = [ipaddress.ip_address(ip).version for ip in several if ip != "None"]
     if len(versions) > 1 and len(set(versions)) < len(versions):
-        faults.append(invalid(path, several, "may specify no more than one IP for each IP family"))
+        errors.append(invalid(path, several, "may specify no more than one IP for each IP family"))
     for index, (family, version) in enumerate(zip(spec.get("ipFamilies") or (), versions, strict=False)):
         if family != f"IPv{version}":
             detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            faults.append(invalid(f"{path}[{index}]", several[index], detail))
-    return faults
+            errors.append(invalid(f"{path}[{index}]", several[index], detail))
+    return errors
 
 
 def _families(spec: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for index, family in enumerate(spec.get("ipFamilies") or ()):
         if family not in ("IPv4", "IPv6"):
-            faults.append(not_supported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6")))
+            errors.append(not_supported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6")))
         if family in seen:
-            faults.append(duplicate(f"spec.ipFamilies[{index}]", family))
+            errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
         seen.add(family)
     policy = spec.get("ipFamilyPolicy")
     if policy:
         allowed = ("PreferDualStack", "RequireDualStack", "SingleStack")
-        faults += checks.one_of("spec.ipFamilyPolicy", policy, allowed)
-    return faults
+        errors += checks.one_of("spec.ipFamilyPolicy", policy, allowed)
+    return errors
 
 
 def _node_ports(kind: str, ports: list[JSONObject]) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if kind == "ClusterIP":
         why = "may not be used when `type` is 'ClusterIP'"
-        faults += [
+        errors += [
             forbidden(f"spec.ports[{index}].nodePort", why)
             for index, port in enumerate(ports)
             if port.get("nodePort")
@@ -152,52 +152,52 @@ def _node_ports(kind: str, ports: list[JSONObject]) -> list[FieldError]:
             continue
         pair = (port.get("protocol") or "", number)
         if pair in seen:
-            faults.append(duplicate(f"spec.ports[{index}].nodePort", number))
+            errors.append(duplicate(f"spec.ports[{index}].nodePort", number))
         seen.add(pair)
-    return faults
+    return errors
 
 
 def _port_pairs(ports: list[JSONObject]) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seen: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         pair = (port.get("protocol") or "", port.get("port") or 0)
         if pair in seen:
             shown = {"protocol": pair[0], "port": pair[1], "targetPort": 0}
-            faults.append(duplicate(f"spec.ports[{index}]", shown))
+            errors.append(duplicate(f"spec.ports[{index}]", shown))
         seen.add(pair)
-    return faults
+    return errors
 
 
 def _load_balancer(kind: str, spec: JSONObject) -> list[FieldError]:
     if kind == "LoadBalancer":
         return []
     why = "may only be used when `type` is 'LoadBalancer'"
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if spec.get("loadBalancerSourceRanges"):
-        faults.append(forbidden("spec.LoadBalancerSourceRanges", why))
+        errors.append(forbidden("spec.LoadBalancerSourceRanges", why))
     if spec.get("allocateLoadBalancerNodePorts") is not None:
-        faults.append(forbidden("spec.allocateLoadBalancerNodePorts", why))
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", why))
     if spec.get("loadBalancerClass") is not None:
-        faults.append(forbidden("spec.loadBalancerClass", why))
-    return faults
+        errors.append(forbidden("spec.loadBalancerClass", why))
+    return errors
 
 
 def _traffic(kind: str, spec: JSONObject) -> list[FieldError]:
     external = kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and spec.get("externalIPs"))
     policy = spec.get("externalTrafficPolicy")
     path = "spec.externalTrafficPolicy"
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if external:
-        faults += checks.one_of(path, policy, _POLICIES)
+        errors += checks.one_of(path, policy, _POLICIES)
     elif policy:
-        faults.append(invalid(path, policy, "may only be set for externally-accessible services"))
+        errors.append(invalid(path, policy, "may only be set for externally-accessible services"))
     if spec.get("healthCheckNodePort") and not (kind == "LoadBalancer" and policy == "Local"):
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        faults.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], detail))
+        errors.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], detail))
     internal = spec.get("internalTrafficPolicy")
     if internal:
-        faults += checks.one_of("spec.internalTrafficPolicy", internal, _POLICIES)
+        errors += checks.one_of("spec.internalTrafficPolicy", internal, _POLICIES)
     elif kind in ("ClusterIP", "NodePort", "LoadBalancer"):
-        faults.append(required("spec.internalTrafficPolicy"))
-    return faults
+        errors.append(required("spec.internalTrafficPolicy"))
+    return errors

@@ -28,8 +28,8 @@ def default(volume: JSONObject) -> None:
 
 
 def validate(path: str, volumes: list[JSONObject], pod_name: str) -> tuple[list[FieldError], dict[str, JSONObject]]:
-    """Return the faults of a Pod's volumes, and the valid volumes by name."""
-    faults: list[FieldError] = []
+    """Return the errors of a Pod's volumes, and the valid volumes by name."""
+    errors: list[FieldError] = []
     sound: dict[str, JSONObject] = {}
     made = {f"{pod_name}-{volume.get('name')}" for volume in volumes if pod_name and volume.get("ephemeral")}
     for index, volume in enumerate(volumes):
@@ -40,22 +40,22 @@ def validate(path: str, volumes: list[JSONObject], pod_name: str) -> tuple[list[
             own.append(duplicate(f"{at}.name", name))
         if not own:
             sound[name] = volume
-        faults += own
+        errors += own
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if claim in made:
             detail = "must not reference a PVC that gets created for an ephemeral volume"
-            faults.append(invalid(f"{at}.persistentVolumeClaim.claimName", claim, detail))
-    return faults, sound
+            errors.append(invalid(f"{at}.persistentVolumeClaim.claimName", claim, detail))
+    return errors, sound
 
 
 def descending_path(path: str, value: str) -> list[FieldError]:
-    """Return the faults of a relative path, which must not lead out of its folder."""
-    faults: list[FieldError] = []
+    """Return the errors of a relative path, which must not lead out of its folder."""
+    errors: list[FieldError] = []
     if value.startswith("/"):
-        faults.append(invalid(path, value, "must be a relative path"))
+        errors.append(invalid(path, value, "must be a relative path"))
     if ".." in value.split("/"):
-        faults.append(invalid(path, value, "must not contain '..'"))
-    return faults
+        errors.append(invalid(path, value, "must not contain '..'"))
+    return errors
 
 
 def _source(path: str, volume: JSONObject) -> list[FieldError]:
@@ -64,11 +64,11 @@ def _source(path: str, volume: JSONObject) -> list[FieldError]:
         return [required(path, "must specify a volume type")]
     first = min(kinds, key=lambda kind: _ORDER.get(kind, len(_ORDER)))
     others = (kind for kind in kinds if kind != first)
-    faults = [forbidden(f"{path}.{kind}", "may not specify more than 1 volume type") for kind in others]
+    errors = [forbidden(f"{path}.{kind}", "may not specify more than 1 volume type") for kind in others]
     check = _SOURCES.get(first)
     if check is not None:
-        faults += check(f"{path}.{first}", volume[first])
-    return faults
+        errors += check(f"{path}.{first}", volume[first])
+    return errors
 
 
 def _empty_dir(path: str, source: JSONObject) -> list[FieldError]:
@@ -81,10 +81,10 @@ def _empty_dir(path: str, source: JSONObject) -> list[FieldError]:
 def _host_path(path: str, source: JSONObject) -> list[FieldError]:
     if not source.get("path"):
         return [required(f"{path}.path")]
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if ".." in source["path"].split("/"):
-        faults.append(invalid(f"{path}.path", source["path"], "must not contain '..'"))
-    return faults
+        errors.append(invalid(f"{path}.path", source["path"], "must not contain '..'"))
+    return errors
 
 
 def _secret(path: str, source: JSONObject) -> list[FieldError]:
@@ -96,31 +96,31 @@ def _config_map(path: str, source: JSONObject) -> list[FieldError]:
 
 
 def _files(path: str, source: JSONObject, name_field: str) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if not source.get(name_field):
-        faults.append(required(f"{path}.{name_field}"))
-    faults += _mode(f"{path}.defaultMode", source.get("defaultMode"))
-    return faults + _items(path, source)
+        errors.append(required(f"{path}.{name_field}"))
+    errors += _mode(f"{path}.defaultMode", source.get("defaultMode"))
+    return errors + _items(path, source)
 
 
 def _items(path: str, source: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, item in enumerate(source.get("items") or ()):
         at, target = f"{path}.items[{index}]", item.get("path") or ""
         if not item.get("key"):
-            faults.append(required(f"{at}.key"))
+            errors.append(required(f"{at}.key"))
         if not target:
-            faults.append(required(f"{at}.path"))
-        faults += _unreserved_path(f"{at}.path", target)
-        faults += _mode(f"{at}.mode", item.get("mode"))
-    return faults
+            errors.append(required(f"{at}.path"))
+        errors += _unreserved_path(f"{at}.path", target)
+        errors += _mode(f"{at}.mode", item.get("mode"))
+    return errors
 
 
 def _unreserved_path(path: str, value: str) -> list[FieldError]:
-    faults = descending_path(path, value)
+    errors = descending_path(path, value)
     if value.startswith("..") and not value.startswith("../") and value != "..":
-        faults.append(invalid(path, value, "must not start with '..'"))
-    return faults
+        errors.append(invalid(path, value, "must not start with '..'"))
+    return errors
 
 
 def _mode(path: str, mode: int | None) -> list[FieldError]:
@@ -136,10 +136,10 @@ def _ephemeral(path: str, source: JSONObject) -> list[FieldError]:
 
 
 def _nfs(path: str, source: JSONObject) -> list[FieldError]:
-    faults = [required(f"{path}.{field}") for field in ("server", "path") if not source.get(field)]
+    errors = [required(f"{path}.{field}") for field in ("server", "path") if not source.get(field)]
     if source.get("path") and not source["path"].startswith("/"):
-        faults.append(invalid(f"{path}.path", source["path"], "must be an absolute path"))
-    return faults
+        errors.append(invalid(f"{path}.path", source["path"], "must be an absolute path"))
+    return errors
 
 
 def _csi(path: str, source: JSONObject) -> list[FieldError]:
@@ -147,34 +147,34 @@ def _csi(path: str, source: JSONObject) -> list[FieldError]:
 
 
 def _projected(path: str, projection: JSONObject) -> list[FieldError]:
-    faults = _mode(f"{path}.defaultMode", projection.get("defaultMode"))
+    errors = _mode(f"{path}.defaultMode", projection.get("defaultMode"))
     for index, source in enumerate(projection.get("sources") or ()):
         at = f"{path}.sources[{index}]"
         if len(source) > 1:
-            faults.append(forbidden(at, "may not specify more than 1 volume type"))
+            errors.append(forbidden(at, "may not specify more than 1 volume type"))
         for kind in ("secret", "configMap"):
             if kind in source:
                 if not source[kind].get("name"):
-                    faults.append(required(f"{at}.{kind}.name"))
-                faults += _items(f"{at}.{kind}", source[kind])
+                    errors.append(required(f"{at}.{kind}.name"))
+                errors += _items(f"{at}.{kind}", source[kind])
         token = source.get("serviceAccountToken")
         if token is not None:
-            faults += _token(f"{at}.serviceAccountToken", token)
-    return faults
+            errors += _token(f"{at}.serviceAccountToken", token)
+    return errors
 
 
 def _token(path: str, token: JSONObject) -> list[FieldError]:
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     seconds = token.get("expirationSeconds") or 0
     if seconds < 600:
         detail = "may not specify a duration less than 10 minutes"
-        faults.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
     if seconds > 1 << 32:
         detail = "may not specify a duration larger than 2^32 seconds"
-        faults.append(invalid(f"{path}.expirationSeconds", seconds, detail))
+        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
     if not token.get("path"):
-        faults.append(required(f"{path}.path"))
-    return faults
+        errors.append(required(f"{path}.path"))
+    return errors
 
 
 _SOURCES: Final[dict[str, Callable[[str, JSONObject], list[FieldError]]]] = {
@@ -189,4 +189,4 @@ _SOURCES: Final[dict[str, Callable[[str, JSONObject], list[FieldError]]]] = {
     "ephemeral": _ephemeral,
 }
 _ORDER: Final = {kind: place for place, kind in enumerate(_SOURCES)}
-"""Return the faults of a volume with several sources. The first of them in this order counts."""
+"""Return the errors of a volume with several sources. The first of them in this order counts."""

@@ -19,16 +19,16 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9
 class Format:
     CEL_TYPE: ClassVar[str] = "kubernetes.NamedFormat"
     name: str
-    faults: Callable[[str], list[str]]
+    errors: Callable[[str], list[str]]
 
 
 def _prefix(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     return lambda text: check(names.masked_prefix(text))
 
 
-def _checked(format: str, fault: str) -> Callable[[str], list[str]]:
+def _checked(format: str, error: str) -> Callable[[str], list[str]]:
     check = format_check(format)
-    return lambda text: [] if check is not None and check(text) else [fault]
+    return lambda text: [] if check is not None and check(text) else [error]
 
 
 _FORMATS: Final = {
@@ -60,8 +60,8 @@ def _constant(format: Format) -> Callable[[], Format]:
 
 
 def _validate(format: Format, text: str) -> Optional:
-    faults = format.faults(text)
-    return Optional(faults) if faults else NONE
+    errors = format.errors(text)
+    return Optional(errors) if errors else NONE
 
 
 FUNCTIONS: Final[tuple[Function, ...]] = (

@@ -1,4 +1,4 @@
-"""The faults of ValidatingAdmissionPolicies and MutatingAdmissionPolicies, and of their bindings.
+"""The errors of ValidatingAdmissionPolicies and MutatingAdmissionPolicies, and of their bindings.
 
 They are found without a server, so that a policy can be checked before it is installed.
 
@@ -18,9 +18,9 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import (
     FAILURE_POLICIES,
     REINVOCATION_POLICIES,
-    condition_faults,
+    condition_errors,
     default_match,
-    match_faults,
+    match_errors,
 )
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.schema.cel.composition import Composition
@@ -49,64 +49,64 @@ def default_policy(obj: JSONObject) -> None:
         default_match(match)
 
 
-def validating_policy_faults(obj: JSONObject) -> list[FieldError]:
-    """Return the faults of a ValidatingAdmissionPolicy with defaults."""
+def validating_policy_errors(obj: JSONObject) -> list[FieldError]:
+    """Return the errors of a ValidatingAdmissionPolicy with defaults."""
     spec: JSONObject = obj["spec"]
-    if faults := _size_faults(spec):
-        return faults
+    if errors := _size_errors(spec):
+        return errors
     variables: Sequence[JSONObject] = spec.get("variables") or ()
     composition = Composition(has_parameters=spec.get("paramKind") is not None, has_variables=bool(variables))
-    faults = _match_faults(spec) + _condition_faults(spec)
-    faults += _variable_faults(composition, variables)
+    errors = _match_errors(spec) + _condition_errors(spec)
+    errors += _variable_errors(composition, variables)
     validations: Sequence[JSONObject] = spec.get("validations") or ()
     annotations: Sequence[JSONObject] = spec.get("auditAnnotations") or ()
     if not validations and not annotations:
         why = "validations or auditAnnotations must contain at least one item"
-        return [*faults, required("spec.validations", why), required("spec.auditAnnotations", why)]
+        return [*errors, required("spec.validations", why), required("spec.auditAnnotations", why)]
     for index, validation in enumerate(validations):
-        faults += _validation_faults(composition, f"spec.validations[{index}]", validation)
+        errors += _validation_errors(composition, f"spec.validations[{index}]", validation)
     name = obj["metadata"].get("name") or ""
-    return faults + _annotation_faults(composition, name, annotations)
+    return errors + _annotation_errors(composition, name, annotations)
 
 
-def mutating_policy_faults(obj: JSONObject) -> list[FieldError]:
-    """Return the faults of a MutatingAdmissionPolicy with defaults."""
+def mutating_policy_errors(obj: JSONObject) -> list[FieldError]:
+    """Return the errors of a MutatingAdmissionPolicy with defaults."""
     spec: JSONObject = obj["spec"]
-    if faults := _size_faults(spec):
-        return faults
+    if errors := _size_errors(spec):
+        return errors
     composition = Composition(has_parameters=spec.get("paramKind") is not None)
-    faults = _match_faults(spec)
-    faults += mutating_operation_faults("spec.matchConstraints", spec.get("matchConstraints"))
-    faults += _condition_faults(spec)
-    faults += _variable_faults(composition, spec.get("variables") or ())
+    errors = _match_errors(spec)
+    errors += mutating_operation_errors("spec.matchConstraints", spec.get("matchConstraints"))
+    errors += _condition_errors(spec)
+    errors += _variable_errors(composition, spec.get("variables") or ())
     mutations: Sequence[JSONObject] = spec.get("mutations") or ()
     if not mutations:
-        faults.append(required("spec.mutations", "mutations must contain at least one item"))
+        errors.append(required("spec.mutations", "mutations must contain at least one item"))
     for index, mutation in enumerate(mutations):
-        faults += _mutation_faults(composition, f"spec.mutations[{index}]", mutation)
-    return faults + checks.one_of("spec.reinvocationPolicy", spec.get("reinvocationPolicy"), REINVOCATION_POLICIES)
+        errors += _mutation_errors(composition, f"spec.mutations[{index}]", mutation)
+    return errors + checks.one_of("spec.reinvocationPolicy", spec.get("reinvocationPolicy"), REINVOCATION_POLICIES)
 
 
-def validating_binding_faults(obj: JSONObject) -> list[FieldError]:
-    """Return the faults of a ValidatingAdmissionPolicyBinding with defaults."""
+def validating_binding_errors(obj: JSONObject) -> list[FieldError]:
+    """Return the errors of a ValidatingAdmissionPolicyBinding with defaults."""
     actions = (obj.get("spec") or {}).get("validationActions") or ()
-    return _binding_faults(obj) + _action_faults("spec.validationActions", actions)
+    return _binding_errors(obj) + _action_errors("spec.validationActions", actions)
 
 
-def mutating_binding_faults(obj: JSONObject) -> list[FieldError]:
-    """Return the faults of a MutatingAdmissionPolicyBinding with defaults."""
+def mutating_binding_errors(obj: JSONObject) -> list[FieldError]:
+    """Return the errors of a MutatingAdmissionPolicyBinding with defaults."""
     match = (obj.get("spec") or {}).get("matchResources")
-    return _binding_faults(obj) + mutating_operation_faults("spec.matchResources", match)
+    return _binding_errors(obj) + mutating_operation_errors("spec.matchResources", match)
 
 
-def _binding_faults(obj: JSONObject) -> list[FieldError]:
+def _binding_errors(obj: JSONObject) -> list[FieldError]:
     spec: JSONObject = obj.get("spec") or {}
-    faults = checks.required_name("spec.policyName", spec.get("policyName"), names.dns1123_subdomain)
-    faults += _reference_faults("spec.paramRef", spec.get("paramRef"))
-    return faults + match_faults("spec.matchResources", spec.get("matchResources"))
+    errors = checks.required_name("spec.policyName", spec.get("policyName"), names.dns1123_subdomain)
+    errors += _reference_errors("spec.paramRef", spec.get("paramRef"))
+    return errors + match_errors("spec.matchResources", spec.get("matchResources"))
 
 
-def _size_faults(spec: JSONObject) -> list[FieldError]:
+def _size_errors(spec: JSONObject) -> list[FieldError]:
     size = sum(map(len, _expressions(spec)))
     if size <= _LONGEST_POLICY:
         return []
@@ -114,24 +114,24 @@ def _size_faults(spec: JSONObject) -> list[FieldError]:
     return [invalid("spec", OMITTED, why)]
 
 
-def _match_faults(spec: JSONObject) -> list[FieldError]:
-    """Return the faults of the fields that both kinds of policies have, before their variables."""
-    faults = checks.one_of("spec.failurePolicy", spec.get("failurePolicy"), FAILURE_POLICIES)
-    faults += _parameter_kind_faults("spec.paramKind", spec.get("paramKind"))
+def _match_errors(spec: JSONObject) -> list[FieldError]:
+    """Return the errors of the fields that both kinds of policies have, before their variables."""
+    errors = checks.one_of("spec.failurePolicy", spec.get("failurePolicy"), FAILURE_POLICIES)
+    errors += _parameter_kind_errors("spec.paramKind", spec.get("paramKind"))
     match = spec.get("matchConstraints")
     if match is None:
-        faults.append(required("spec.matchConstraints"))
+        errors.append(required("spec.matchConstraints"))
     else:
-        faults += match_faults("spec.matchConstraints", match)
+        errors += match_errors("spec.matchConstraints", match)
         if not match.get("resourceRules"):
-            faults.append(required("spec.matchConstraints.resourceRules"))
-    return faults
+            errors.append(required("spec.matchConstraints.resourceRules"))
+    return errors
 
 
-def _condition_faults(spec: JSONObject) -> list[FieldError]:
+def _condition_errors(spec: JSONObject) -> list[FieldError]:
     # a condition cannot use the policy's variables
     composition = Composition(has_parameters=spec.get("paramKind") is not None, has_variables=False)
-    return condition_faults("spec.matchConditions", spec.get("matchConditions") or (), composition.types)
+    return condition_errors("spec.matchConditions", spec.get("matchConditions") or (), composition.types)
 
 
 def _expressions(spec: JSONObject) -> Iterator[str]:
@@ -146,8 +146,8 @@ def _expressions(spec: JSONObject) -> Iterator[str]:
         yield from (part.get(field) or "" for field in ("expression", "messageExpression", "valueExpression"))
 
 
-def mutating_operation_faults(path: str, match: JSONObject | None) -> list[FieldError]:
-    """Return a fault for each operation that a mutating policy cannot match, since it has no object to change."""
+def mutating_operation_errors(path: str, match: JSONObject | None) -> list[FieldError]:
+    """Return an error for each operation that a mutating policy cannot match, since it has no object to change."""
     rules: Sequence[JSONObject] = (match or {}).get("resourceRules") or ()
     return [
         not_supported(f"{path}.resourceRules.operations", operation, _MUTABLE)
@@ -157,58 +157,58 @@ def mutating_operation_faults(path: str, match: JSONObject | None) -> list[Field
     ]
 
 
-def _parameter_kind_faults(path: str, kind: JSONObject | None) -> list[FieldError]:
+def _parameter_kind_errors(path: str, kind: JSONObject | None) -> list[FieldError]:
     if kind is None:
         return []
-    faults = _api_version_faults(f"{path}.apiVersion", kind.get("apiVersion") or "")
+    errors = _api_version_errors(f"{path}.apiVersion", kind.get("apiVersion") or "")
     name = kind.get("kind") or ""
     if not name:
-        faults.append(required(f"{path}.kind"))
+        errors.append(required(f"{path}.kind"))
     elif texts := names.dns1035_label(name.lower()):
         detail = f"may have mixed case, but should otherwise match: {','.join(texts)}"
-        faults.append(invalid(f"{path}.kind", name, detail))
-    return faults
+        errors.append(invalid(f"{path}.kind", name, detail))
+    return errors
 
 
-def _api_version_faults(path: str, value: str) -> list[FieldError]:
+def _api_version_errors(path: str, value: str) -> list[FieldError]:
     if not value:
         return [required(path)]
     if value.count("/") > 1:
         return [invalid(path, value, f"unexpected GroupVersion string: {value}")]
     group, _, version = value.rpartition("/")
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if group and (texts := names.dns1123_subdomain(group)):
-        faults.append(invalid(path, group, ",".join(texts)))
+        errors.append(invalid(path, group, ",".join(texts)))
     if not version:
-        faults.append(invalid(path, value, "version must be specified"))
+        errors.append(invalid(path, value, "version must be specified"))
     elif texts := names.dns1035_label(version):
-        faults.append(invalid(path, version, ",".join(texts)))
-    return faults
+        errors.append(invalid(path, version, ",".join(texts)))
+    return errors
 
 
-def _variable_faults(composition: Composition, variables: Sequence[JSONObject]) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _variable_errors(composition: Composition, variables: Sequence[JSONObject]) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, variable in enumerate(variables):
         path = f"spec.variables[{index}]"
         name, source = variable.get("name") or "", variable.get("expression") or ""
         if not name.strip():
-            faults.append(required(f"{path}.name", "name is not specified"))
+            errors.append(required(f"{path}.name", "name is not specified"))
         elif not _IDENTIFIER.fullmatch(name) or name in _KEYWORDS:
-            faults.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
+            errors.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
         if not source.strip():
-            faults.append(required(f"{path}.expression", "expression is not specified"))
+            errors.append(required(f"{path}.expression", "expression is not specified"))
             continue
         try:
             composition.declare(name, source)
         except CompileError as error:
-            faults.append(invalid(f"{path}.expression", source, str(error)))
-    return faults
+            errors.append(invalid(f"{path}.expression", source, str(error)))
+    return errors
 
 
-def _expression_faults(
+def _expression_errors(
     composition: Composition, path: str, source: str, *wanted: Type, patches: bool = False
 ) -> list[FieldError]:
-    """Return the faults of a required expression. White space around it does not count."""
+    """Return the errors of a required expression. White space around it does not count."""
     trimmed = source.strip()
     if not trimmed:
         return [required(path)]
@@ -219,30 +219,30 @@ def _expression_faults(
     return []
 
 
-def _validation_faults(composition: Composition, path: str, validation: JSONObject) -> list[FieldError]:
+def _validation_errors(composition: Composition, path: str, validation: JSONObject) -> list[FieldError]:
     source, message = validation.get("expression") or "", validation.get("message") or ""
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if not source.strip():
-        faults.append(required(f"{path}.expression", "expression is not specified"))
+        errors.append(required(f"{path}.expression", "expression is not specified"))
     else:
-        faults += _untrimmed_faults(composition, f"{path}.expression", source, BOOL, has_authorizer=True)
+        errors += _untrimmed_errors(composition, f"{path}.expression", source, BOOL, has_authorizer=True)
     if expression := validation.get("messageExpression") or "":
         at = f"{path}.messageExpression"
         if not expression.strip():
-            faults.append(invalid(at, expression, "must be non-empty if specified"))
+            errors.append(invalid(at, expression, "must be non-empty if specified"))
         else:
-            faults += _untrimmed_faults(composition, at, expression, STRING, has_authorizer=False)
+            errors += _untrimmed_errors(composition, at, expression, STRING, has_authorizer=False)
     if message and not message.strip():
-        faults.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
+        errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip() or "\r" in message.strip():
-        faults.append(invalid(f"{path}.message", message, "must not contain line breaks"))
+        errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
     reason = validation.get("reason")
     if reason is not None and reason not in _REASONS:
-        faults.append(not_supported(f"{path}.reason", reason, _REASONS))
-    return faults
+        errors.append(not_supported(f"{path}.reason", reason, _REASONS))
+    return errors
 
 
-def _untrimmed_faults(
+def _untrimmed_errors(
     composition: Composition, path: str, source: str, wanted: Type, *, has_authorizer: bool
 ) -> list[FieldError]:
     try:
@@ -252,25 +252,25 @@ def _untrimmed_faults(
     return []
 
 
-def _annotation_faults(composition: Composition, name: str, annotations: Sequence[JSONObject]) -> list[FieldError]:
+def _annotation_errors(composition: Composition, name: str, annotations: Sequence[JSONObject]) -> list[FieldError]:
     path = "spec.auditAnnotations"
-    faults: list[FieldError] = []
+    errors: list[FieldError] = []
     if len(annotations) > _MOST_ANNOTATIONS:
         shown = [{"Key": each.get("key"), "ValueExpression": each.get("valueExpression")} for each in annotations]
-        faults.append(invalid(path, shown, f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"))
+        errors.append(invalid(path, shown, f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"))
     seen: set[str] = set()
     for index, annotation in enumerate(annotations):
         at = f"{path}[{index}]"
         key = annotation.get("key") or ""
-        faults += checks.named(f"{at}.key", f"{name}/{key}", names.qualified_name)
-        faults += _annotation_value_faults(composition, f"{at}.valueExpression", annotation)
+        errors += checks.named(f"{at}.key", f"{name}/{key}", names.qualified_name)
+        errors += _annotation_value_errors(composition, f"{at}.valueExpression", annotation)
         if key in seen:
-            faults.append(duplicate(f"{at}.key", key))
+            errors.append(duplicate(f"{at}.key", key))
         seen.add(key)
-    return faults
+    return errors
 
 
-def _annotation_value_faults(composition: Composition, path: str, annotation: JSONObject) -> list[FieldError]:
+def _annotation_value_errors(composition: Composition, path: str, annotation: JSONObject) -> list[FieldError]:
     source = annotation.get("valueExpression") or ""
     trimmed = source.strip()
     if not trimmed:
@@ -284,54 +284,54 @@ def _annotation_value_faults(composition: Composition, path: str, annotation: JS
     return []
 
 
-def _mutation_faults(composition: Composition, path: str, mutation: JSONObject) -> list[FieldError]:
+def _mutation_errors(composition: Composition, path: str, mutation: JSONObject) -> list[FieldError]:
     patch_type = mutation.get("patchType") or ""
-    faults = checks.one_of(f"{path}.patchType", patch_type, _PATCH_TYPES)
-    if faults:
-        return faults
+    errors = checks.one_of(f"{path}.patchType", patch_type, _PATCH_TYPES)
+    if errors:
+        return errors
     own, other = ("jsonPatch", "applyConfiguration")
     wanted = list_of(JSON_PATCH)
     if patch_type == "ApplyConfiguration":
         own, other, wanted = other, own, OBJECT
     patch = mutation.get(own)
     if patch is None:
-        faults.append(required(f"{path}.{own}", f"must be specified when patchType is {patch_type}"))
+        errors.append(required(f"{path}.{own}", f"must be specified when patchType is {patch_type}"))
     else:
         source = patch.get("expression") or ""
-        faults += _expression_faults(composition, f"{path}.{own}.expression", source, wanted, patches=True)
+        errors += _expression_errors(composition, f"{path}.{own}.expression", source, wanted, patches=True)
     if mutation.get(other) is not None:
         detail = f"must not be specified when patchType is {patch_type}"
-        faults.append(invalid(f"{path}.{other}", f"{{{other}}}", detail))
-    return faults
+        errors.append(invalid(f"{path}.{other}", f"{{{other}}}", detail))
+    return errors
 
 
-def _action_faults(path: str, actions: Sequence[str]) -> list[FieldError]:
-    faults: list[FieldError] = []
+def _action_errors(path: str, actions: Sequence[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
-            faults.append(not_supported(f"{path}[{index}]", action, _ACTIONS))
+            errors.append(not_supported(f"{path}[{index}]", action, _ACTIONS))
         if action in actions[:index]:
-            faults.append(duplicate(f"{path}[{index}]", action))
+            errors.append(duplicate(f"{path}[{index}]", action))
     if "Deny" in actions and "Warn" in actions:
         why = "repeating the same validation failure information in the API response and headers serves no purpose"
-        faults.append(invalid(path, list(actions), f"must not contain both Deny and Warn ({why})"))
+        errors.append(invalid(path, list(actions), f"must not contain both Deny and Warn ({why})"))
     if not actions:
-        faults.append(required(path, "at least one validation action is required"))
-    return faults
+        errors.append(required(path, "at least one validation action is required"))
+    return errors
 
 
-def _reference_faults(path: str, reference: JSONObject | None) -> list[FieldError]:
+def _reference_errors(path: str, reference: JSONObject | None) -> list[FieldError]:
     if reference is None:
         return []
     name, selector = reference.get("name") or "", reference.get("selector")
-    faults = checks.named(f"{path}.name", name, names.path_segment)
+    errors = checks.named(f"{path}.name", name, names.path_segment)
     exclusive = "name and selector are mutually exclusive"
     if name and selector is not None:
-        faults.append(forbidden(f"{path}.name", exclusive))
-    faults += checks.label_selector(f"{path}.selector", selector)
+        errors.append(forbidden(f"{path}.name", exclusive))
+    errors += checks.label_selector(f"{path}.selector", selector)
     if name and selector is not None:
-        faults.append(forbidden(f"{path}.selector", exclusive))
+        errors.append(forbidden(f"{path}.selector", exclusive))
     if not name and selector is None:
-        faults.append(required(path, "one of name or selector must be specified"))
+        errors.append(required(path, "one of name or selector must be specified"))
     action = reference.get("parameterNotFoundAction")
-    return faults + checks.one_of(f"{path}.parameterNotFoundAction", action, _NOT_FOUND_ACTIONS)
+    return errors + checks.one_of(f"{path}.parameterNotFoundAction", action, _NOT_FOUND_ACTIONS)
