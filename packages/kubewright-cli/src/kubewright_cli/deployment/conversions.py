@@ -22,7 +22,7 @@ from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.machinery.errors import InternalError
-from kubewright.machinery.json import JSONObject, is_object
+from kubewright.machinery.json import JSONObject, is_object, read_object
 from kubewright.models._values import plain
 from kubewright.webhooks._names import CONVERSION_BEFORE_LOCAL_RUN
 from kubewright_cli.deployment.objects import Change, called
@@ -90,7 +90,10 @@ async def to_install(client: Client, crd: JSONObject) -> JSONObject:
     installed = await _installed(client, crd["metadata"]["name"])
     if installed is None or conversion_of(installed).get("strategy") != "Webhook":
         return crd
-    return _with_conversion(crd, conversion_of(installed))
+    found = _with_conversion(crd, conversion_of(installed))
+    if _has_applied_ca(client, installed):  # an apply without it would remove it
+        _client_of(found["spec"]["conversion"])["caBundle"] = _client_of(conversion_of(installed))["caBundle"]
+    return found
 
 
 async def to_deploy(client: Client, crd: JSONObject, namespace: str) -> JSONObject:
@@ -146,6 +149,17 @@ def _with_conversion(crd: JSONObject, conversion: JSONObject) -> JSONObject:
     _client_of(own).pop("caBundle", None)
     found["spec"]["conversion"] = own
     return found
+
+
+def _has_applied_ca(client: Client, installed: CustomResourceDefinition) -> bool:
+    """Return whether this client has applied the CA of the conversion, as `deploy` does with webhook-ca-bundle."""
+    for each in installed.metadata.managed_fields:
+        if (each.manager, each.operation) == (client.field_manager, "Apply"):
+            fields = read_object(bytes(each.fields_v1))
+            for name in ("f:spec", "f:conversion", "f:webhook", "f:clientConfig"):
+                fields = fields.get(name, {})
+            return "f:caBundle" in fields
+    return False
 
 
 def _after_local_run(crd: JSONObject, installed: CustomResourceDefinition, wanted: JSONObject | None) -> JSONObject:
