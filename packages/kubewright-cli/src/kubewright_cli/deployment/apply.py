@@ -220,15 +220,18 @@ async def _surplus(
         for each in found:
             meta = each.metadata
             key = (api.group, api.kind, meta.namespace or "", meta.name)
-            if key not in wanted and _is_of(settings, api, meta):
+            if key not in wanted and is_of_deployment(settings, api, meta):
                 yield each
 
 
-def _is_of(settings: Settings, api: APIResource, meta: ObjectMeta) -> bool:
-    """Return whether a labeled object belongs to this deployment. Roles may be in any watched namespace."""
+def is_of_deployment(settings: Settings, api: APIResource, meta: ObjectMeta) -> bool:
+    """Return whether an object belongs to this deployment, and not to another one of the same project.
+
+    Roles may be in any watched namespace.
+    """
     if meta.namespace and meta.namespace != settings.namespace and api.kind not in ("Role", "RoleBinding"):
         return False
-    return meta.name.startswith(settings.name_prefix)
+    return meta.name.startswith(settings.name_prefix) and labels_of(settings).items() <= meta.labels.items()
 
 
 async def _until_free(client: Client, namespace: str) -> None:

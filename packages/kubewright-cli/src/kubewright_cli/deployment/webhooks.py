@@ -31,7 +31,7 @@ from kubewright.models import CustomResource
 from kubewright.webhooks import AdmissionWebhook, webhook_objects
 from kubewright.webhooks._local_objects import local_prefix
 from kubewright_cli.deployment import conversions
-from kubewright_cli.deployment.apply import ADMISSION, labels_of
+from kubewright_cli.deployment.apply import ADMISSION, is_of_deployment
 from kubewright_cli.deployment.certificates import ServingCertificate
 from kubewright_cli.deployment.crds import api_of, installed_crd, served_versions
 from kubewright_cli.deployment.objects import Objects
@@ -227,7 +227,7 @@ class _Check:
                 text = f"was left by `kubewright run`, which no longer answers at {_server(urls[0])}"
                 also = f"{remedy}; the next `kubewright run` replaces it, too"
                 yield WebhookProblem(subject, text, also, calls_fail=False)
-        elif labels_of(self._settings).items() <= found.metadata.labels.items():
+        elif is_of_deployment(self._settings, found.__api__, found.metadata):
             yield WebhookProblem(subject, "the program has no such webhooks", remedy, calls_fail=False)
         elif missing := await self._missing_services(found):
             text = f"calls Service {', '.join(missing)}, which does not exist"

@@ -1,0 +1,41 @@
+"""What doctor finds about webhook configurations and policies, in one process."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from kubewright import Context, Manager, ObjectMeta, controller
+from kubewright.apis.admissionregistration.v1 import ValidatingAdmissionPolicy, ValidatingWebhookConfiguration
+from kubewright.apis.core.v1 import ConfigMap
+from kubewright.client._patch import MergePatch
+from kubewright.policies import MutatingPolicy, Policy, ApplyConfiguration, ValidatingPolicy, Validation
+from kubewright.testing import Cluster
+from kubewright_cli.deployment.apply import deploy, labels_of, undeploy
+from kubewright_cli.deployment.policies import policy_problems
+from kubewright_cli.deployment.webhooks import webhook_problems
+from kubewright_cli.manifests import Manifests, Settings, render
+
+
+@controller(ConfigMap)
+async def reconcile(ctx: Context[ConfigMap]) -> None: ...
+
+
+def manifests(*policies: Policy) -> Manifests:
+    name = f"doctor-{secrets.token_hex(3)}"
+    return render(Manager([reconcile], name=name, policies=policies), [], Settings(name=name, manager="m:manager"))
+
+
+async def test_configurations_of_a_deployment_with_another_prefix_are_not_left_over(cluster: Cluster) -> None:
+    made = manifests()
+    own, other = f"{made.settings.name_prefix}validating", f"staging-{made.settings.name_prefix}validating"
+    for name in (own, other):
+        metadata = ObjectMeta(name=name, labels=dict(labels_of(made.settings)))
+        await cluster.client.create(ValidatingWebhookConfiguration(metadata=metadata))
+    try:
+        found = [each.subject async for each in webhook_problems(cluster.client, made, deployed=True)]
+    finally:
+        for name in (own, other):
+            await cluster.client.delete(ValidatingWebhookConfiguration, name)
+    assert [each for each in found if made.settings.name in each] == [f"validatingwebhookconfiguration/{own}"]
