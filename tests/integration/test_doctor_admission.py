@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import secrets
 
-import pytest
-
 from kubewright import Context, Manager, ObjectMeta, controller
 from kubewright.apis.admissionregistration.v1 import ValidatingAdmissionPolicy, ValidatingWebhookConfiguration
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client._patch import MergePatch
-from kubewright.policies import MutatingPolicy, Policy, ApplyConfiguration, ValidatingPolicy, Validation
+from kubewright.policies import Policy, ValidatingPolicy, Validation
 from kubewright.testing import Cluster
-from kubewright_cli.deployment.apply import deploy, labels_of, undeploy
+from kubewright_cli.deployment.apply import deploy, undeploy
 from kubewright_cli.deployment.policies import policy_problems
 from kubewright_cli.deployment.webhooks import webhook_problems
 from kubewright_cli.manifests import Manifests, Settings, render
@@ -31,7 +29,7 @@ async def test_configurations_of_a_deployment_with_another_prefix_are_not_left_o
     made = manifests()
     own, other = f"{made.settings.name_prefix}validating", f"staging-{made.settings.name_prefix}validating"
     for name in (own, other):
-        metadata = ObjectMeta(name=name, labels=dict(labels_of(made.settings)))
+        metadata = ObjectMeta(name=name, labels=made.settings.own_labels)
         await cluster.client.create(ValidatingWebhookConfiguration(metadata=metadata))
     try:
         found = [each.subject async for each in webhook_problems(cluster.client, made, deployed=True)]
@@ -39,3 +37,19 @@ async def test_configurations_of_a_deployment_with_another_prefix_are_not_left_o
         for name in (own, other):
             await cluster.client.delete(ValidatingWebhookConfiguration, name)
     assert [each for each in found if made.settings.name in each] == [f"validatingwebhookconfiguration/{own}"]
+
+
+async def test_a_policy_that_differs_from_the_program_is_found(cluster: Cluster) -> None:
+    made = manifests(ValidatingPolicy("names", ConfigMap, validations=[Validation("object.metadata.name != 'bad'")]))
+    name = f"{made.settings.name_prefix}names"
+    async for _ in deploy(cluster.client, made.settings, made.objects()):
+        pass
+    try:
+        assert [each async for each in policy_problems(cluster.client, made)] == []
+        patch = MergePatch({"spec": {"failurePolicy": "Ignore"}})
+        await cluster.client.patch(ValidatingAdmissionPolicy, patch, name=name)
+        [found] = [each async for each in policy_problems(cluster.client, made)]
+        assert (found.subject, found.problem) == (f"validatingadmissionpolicy/{name}", "differs from the program's")
+    finally:
+        async for _ in undeploy(cluster.client, made, keep_crds=False, timeout=20):
+            pass

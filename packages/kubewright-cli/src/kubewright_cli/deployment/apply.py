@@ -6,7 +6,7 @@ A second run changes nothing. A run after an interruption finishes the work.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable
 from typing import Final
 
 from kubewright.apis.admissionregistration.v1 import (
@@ -33,9 +33,8 @@ from kubewright_cli.manifests import Manifests, Settings
 from kubewright_cli.manifests.webhooks import CERTIFICATE, ISSUER
 from kubewright_cli.manifests.workload import selector
 
-_MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
-ADMISSION: Final = (
+_ADMISSION: Final = (
     MutatingWebhookConfiguration.__api__,
     ValidatingWebhookConfiguration.__api__,
     MutatingAdmissionPolicyBinding.__api__,
@@ -43,13 +42,12 @@ ADMISSION: Final = (
     MutatingAdmissionPolicy.__api__,
     ValidatingAdmissionPolicy.__api__,
 )
-"""Deleted first: while the API server calls webhooks that do not run, it rejects writes, and policies may reject any.
-"""
+"""Deleted first: the API server rejects writes while it calls webhooks that do not run, and policies may reject any."""
 _ENFORCED_WITHIN: Final = 10.0
 """Seconds for an API server to notice that a policy is deleted."""
 _RETRIED_EACH: Final = 0.2
 _PRUNED: Final = (
-    *ADMISSION,
+    *_ADMISSION,
     Deployment.__api__,
     Service.__api__,
     NetworkPolicy.__api__,
@@ -63,11 +61,6 @@ _PRUNED: Final = (
     ISSUER,
 )
 """The kinds that are pruned. CRDs are not: their objects would be lost."""
-
-
-def labels_of(settings: Settings) -> Mapping[str, str]:
-    """Return the labels of the objects of a deployment."""
-    return {"app.kubernetes.io/name": settings.name, "app.kubernetes.io/managed-by": _MANAGED_BY}
 
 
 async def deploy(
@@ -112,7 +105,7 @@ async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, tim
     """
     settings, documents, objects = manifests.settings, manifests.objects(), Objects(client)
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
-    admission = [each async for each in _surplus(client, settings, set(), among=ADMISSION)]
+    admission = [each async for each in _surplus(client, settings, set(), among=_ADMISSION)]
     async for change in delete_all(client, admission, timeout=timeout):
         yield change
     async for change in _stop_broken(client, definitions, settings.namespace):
@@ -214,7 +207,7 @@ async def _surplus(
     for api in among:
         kind = PartialObjectMetadata.of(api)
         try:
-            found = await client.list(kind, labels=labels_of(settings))
+            found = await client.list(kind, labels=settings.own_labels)
         except NotFound:  # the cluster does not serve this kind
             continue
         for each in found:
@@ -231,7 +224,7 @@ def is_of_deployment(settings: Settings, api: APIResource, meta: ObjectMeta) -> 
     """
     if meta.namespace and meta.namespace != settings.namespace and api.kind not in ("Role", "RoleBinding"):
         return False
-    return meta.name.startswith(settings.name_prefix) and labels_of(settings).items() <= meta.labels.items()
+    return meta.name.startswith(settings.name_prefix) and settings.own_labels.items() <= meta.labels.items()
 
 
 async def _until_free(client: Client, namespace: str) -> None:
@@ -243,4 +236,4 @@ async def _until_free(client: Client, namespace: str) -> None:
 async def _is_ours(client: Client, settings: Settings, *, default: bool) -> bool:
     """Return whether the Namespace belongs to the deployment; `default` if it does not exist."""
     found = await client.get_or_none(Namespace, settings.namespace)
-    return default if found is None else labels_of(settings).items() <= found.metadata.labels.items()
+    return default if found is None else settings.own_labels.items() <= found.metadata.labels.items()

@@ -9,10 +9,10 @@ from typing import Final
 from kubewright.apis.admissionregistration.v1 import ValidatingAdmissionPolicy
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.client._mapper import RESTMapper
 from kubewright.machinery.errors import ConfigError, Forbidden, NotFound
 from kubewright.policies._local_registration import KINDS
 from kubewright.webhooks._local_objects import ended_process, local_prefix
+from kubewright_cli.deployment.objects import Objects
 from kubewright_cli.manifests import Manifests, policies
 
 _DEPLOY: Final = "run `kubewright deploy`"
@@ -31,24 +31,26 @@ class PolicyProblem:
 
 
 async def policy_problems(client: Client, manifests: Manifests) -> AsyncGenerator[PolicyProblem]:
-    """Yield the policies and bindings that do not exist, and what the API server warns of.
+    """Yield the policies and bindings that do not exist or differ, and what the API server warns of.
 
     Raises APIError if they cannot be read.
     """
-    mapper = RESTMapper(client)
+    objects = Objects(client)
     for document in manifests.objects():
         kind, name = document["kind"], document["metadata"]["name"]
         if kind not in policies.KINDS:
             continue
         subject = f"{kind.lower()}/{name}"
         try:
-            served = await mapper.kind(document["apiVersion"], kind)
+            differs = await objects.differs(document)
         except ConfigError:
             yield PolicyProblem(subject, f"the API server does not serve {kind}", _UPGRADE)
             continue
-        if await client.get_or_none(PartialObjectMetadata.of(served), name) is None:
+        if differs is None:
             yield PolicyProblem(subject, "does not exist, so it is not enforced", _DEPLOY)
-        elif kind == "ValidatingAdmissionPolicy":
+        elif differs:
+            yield PolicyProblem(subject, "differs from the program's", _DEPLOY)
+        elif kind == ValidatingAdmissionPolicy.__api__.kind:
             async for each in _warnings(client, subject, name):
                 yield each
 

@@ -31,7 +31,7 @@ from kubewright.models import CustomResource
 from kubewright.webhooks import AdmissionWebhook, webhook_objects
 from kubewright.webhooks._local_objects import local_prefix
 from kubewright_cli.deployment import conversions
-from kubewright_cli.deployment.apply import ADMISSION, is_of_deployment
+from kubewright_cli.deployment.apply import is_of_deployment
 from kubewright_cli.deployment.certificates import ServingCertificate
 from kubewright_cli.deployment.crds import api_of, installed_crd, served_versions
 from kubewright_cli.deployment.objects import Objects
@@ -85,10 +85,10 @@ async def webhook_problems(
 
 
 async def outdated_configurations(client: Client, manifests: Manifests) -> AsyncGenerator[WebhookProblem]:
-    """Yield the webhook configurations and policies that differ from what the program declares."""
-    objects, kinds = Objects(client), {api.kind for api in ADMISSION}
+    """Yield the webhook configurations that differ from what the program declares."""
+    objects = Objects(client)
     for document in manifests.objects():
-        if document["kind"] in kinds:
+        if document["kind"].endswith("WebhookConfiguration"):
             name = f"{document['kind'].lower()}/{document['metadata']['name']}"
             if await objects.differs(document):
                 yield WebhookProblem(name, "differs from the program's", _DEPLOY, calls_fail=False)
