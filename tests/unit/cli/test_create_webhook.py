@@ -126,10 +126,11 @@ def test_a_project_of_before_gets_the_extra_and_the_registration_of_tests(projec
 def test_what_cannot_be_edited_is_left_to_the_author(project: Path) -> None:
     (project / "src/web/main.py").write_text("from web.operator import manager\n")
     (project / "tests/conftest.py").write_text("")
-    done = create("--kind", "Tenant", "--defaulting")
+    done = create("--kind", "Tenant", "--defaulting", "--programmatic-validation")
     assert done.exit_code == 0
-    assert "src/web/main.py has changed since `kubewright init` wrote it" in done.output
-    assert "webhooks=[tenant_v1.set_defaults], webhook_certificate=ManagedCertificate()" in done.output
+    assert done.output.count("src/web/main.py has changed since `kubewright init` wrote it") == 1
+    added = "webhooks=[tenant_v1.set_defaults, tenant_v1.validate], webhook_certificate=ManagedCertificate()"
+    assert added in done.output
     assert "tests/conftest.py has no manager.replace(config=account)" in done.output
 
 
@@ -155,6 +156,15 @@ def test_what_cannot_be_edited_is_left_to_the_author(project: Path) -> None:
 )
 def test_a_command_that_makes_no_sense_names_the_way_out(project: Path, arguments: str, reason: str) -> None:
     assert reason in refused(*arguments.split())
+    assert not (project / "src/web/webhook").exists()
+
+
+@pytest.mark.parametrize("content", [b"[[[", b"\xff"])
+def test_settings_that_cannot_be_read_are_named(project: Path, content: bytes) -> None:
+    (project / "pyproject.toml").write_bytes(content)
+    done = create("--kind", "Tenant", "--defaulting")
+    assert done.exit_code == 1
+    assert "Error: pyproject.toml: " in done.output
     assert not (project / "src/web/webhook").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -108,6 +109,8 @@ class _Webhooks:
     ) -> None:
         self._changes = Changes(root)
         self._by_hand: list[str] = []
+        self._unserved: list[tuple[ModuleImport, str]] = []
+        """The webhooks that could not be added to the Manager."""
         self._missing: tuple[str, ...] = ()
         self._has_package = False
         self._root = root
@@ -166,6 +169,8 @@ class _Webhooks:
         """Plan the files that all webhooks share."""
         if self._main != self._text(self._main_path):
             self._changes.edit(self._main_path, self._main)
+        if self._unserved:
+            self._explain_unserved()
         self._edit_conftest()
         self._edit_settings()
         self._changes.edit(FILE, self._record.having(replace(self._resource, webhooks=webhooks)).text())
@@ -250,13 +255,18 @@ class _Webhooks:
         """Give the Manager a webhook, and a certificate."""
         edited = with_webhook(self._main, "manager", module, name)
         if edited is None:
-            self._by_hand.append(
-                f"{self._main_path} has changed since `kubewright init` wrote it, and was not edited. Add these lines "
-                f"to it:\n\n  {module.statement}\n  from {_SDK} import ManagedCertificate\n\n  and to the Manager: "
-                f"webhooks=[{module.reference(name)}], webhook_certificate=ManagedCertificate()"
-            )
+            self._unserved.append((module, name))
         else:
             self._main = edited
+
+    def _explain_unserved(self) -> None:
+        imports = "".join(f"  {each}\n" for each in dict.fromkeys(module.statement for module, _ in self._unserved))
+        webhooks = ", ".join(module.reference(name) for module, name in self._unserved)
+        self._by_hand.append(
+            f"{self._main_path} has changed since `kubewright init` wrote it, and was not edited. Add these lines to "
+            f"it:\n\n{imports}  from {_SDK} import ManagedCertificate\n\n  and to the Manager: webhooks=[{webhooks}], "
+            "webhook_certificate=ManagedCertificate()"
+        )
 
     def _edit_conftest(self) -> None:
         text = self._text(_CONFTEST)
@@ -271,7 +281,10 @@ class _Webhooks:
 
     def _edit_settings(self) -> None:
         text = self._text(_SETTINGS)
-        edited = with_extra(text, "kubewright", "tls")
+        try:
+            edited = with_extra(text, "kubewright", "tls")
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{_SETTINGS}: {error}; nothing was written") from error
         if edited is None:
             self._by_hand.append(f"{_SETTINGS} was not edited. The certificate needs a dependency: kubewright[tls]")
         elif edited != text:
@@ -290,7 +303,11 @@ class _Webhooks:
         )
 
     def _text(self, path: str) -> str:
-        return (self._root / path).read_text() if (self._root / path).is_file() else ""
+        """Return the text of a file of the project; empty if it does not exist."""
+        try:
+            return (self._root / path).read_text() if (self._root / path).is_file() else ""
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path}: {error}; nothing was written") from error
 
 
 def _spoke(side: Side, code: ConversionCode) -> str:
