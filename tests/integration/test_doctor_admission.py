@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 
-from kubewright import Context, Manager, ObjectMeta, controller
+from kubewright import Client, Context, Manager, ObjectMeta, controller
 from kubewright.apis.admissionregistration.v1 import ValidatingAdmissionPolicy, ValidatingWebhookConfiguration
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client._patch import MergePatch
 from kubewright.policies import Policy, ValidatingPolicy, Validation
 from kubewright.testing import Cluster
+from kubewright.webhooks import AdmissionContext, ManagedCertificate, Webhook, validator
 from kubewright_cli.deployment.apply import deploy, undeploy
 from kubewright_cli.deployment.policies import policy_problems
+from kubewright_cli.deployment.rollout import wait_for_webhooks
 from kubewright_cli.deployment.webhooks import webhook_problems
 from kubewright_cli.manifests import Manifests, Settings, render
 
@@ -20,9 +23,15 @@ from kubewright_cli.manifests import Manifests, Settings, render
 async def reconcile(ctx: Context[ConfigMap]) -> None: ...
 
 
-def manifests(*policies: Policy) -> Manifests:
+@validator(ConfigMap)
+def check(ctx: AdmissionContext[ConfigMap]) -> None: ...
+
+
+def manifests(*policies: Policy, webhooks: Sequence[Webhook] = ()) -> Manifests:
     name = f"doctor-{secrets.token_hex(3)}"
-    return render(Manager([reconcile], name=name, policies=policies), [], Settings(name=name, manager="m:manager"))
+    options = {"webhook_certificate": ManagedCertificate()} if webhooks else {}
+    manager = Manager([reconcile], name=name, policies=policies, webhooks=webhooks, **options)
+    return render(manager, [], Settings(name=name, manager="m:manager"))
 
 
 async def test_configurations_of_a_deployment_with_another_prefix_are_not_left_over(cluster: Cluster) -> None:
@@ -53,3 +62,10 @@ async def test_a_policy_that_differs_from_the_program_is_found(cluster: Cluster)
     finally:
         async for _ in undeploy(cluster.client, made, keep_crds=False, timeout=20):
             pass
+
+
+async def test_webhooks_that_an_account_may_not_read_are_not_checked(cluster: Cluster, namespace: str) -> None:
+    made = manifests(webhooks=[check])
+    async with cluster.service_account([], namespace=namespace) as account, Client(account) as client:
+        why = await wait_for_webhooks(client, made, timeout=60, report=lambda _: None)
+    assert "cannot " in why
