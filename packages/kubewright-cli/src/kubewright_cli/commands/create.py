@@ -202,13 +202,9 @@ def webhook_command(
     kind = required("--kind", kind, "What kind", kind_errors)
     if not (defaulting or programmatic_validation or conversion):
         raise click.UsageError("nothing to write; pass --defaulting, --programmatic-validation or --conversion")
-    for option, given, needed in (
-        ("--spoke", spokes, "--conversion" if not conversion else ""),
-        ("--defaulting-path", defaulting_path, "--defaulting" if not defaulting else ""),
-        ("--validation-path", validation_path, "--programmatic-validation" if not programmatic_validation else ""),
-    ):
-        if given and needed:
-            raise click.UsageError(f"{option} needs {needed}")
+    _refuse_alone("--spoke", spokes, "--conversion", conversion)
+    _refuse_alone("--defaulting-path", defaulting_path, "--defaulting", defaulting)
+    _refuse_alone("--validation-path", validation_path, "--programmatic-validation", programmatic_validation)
     if module:
         resource = _third_party(record, group, version, load_class(root, module, kind), module)
     else:
@@ -223,7 +219,17 @@ def webhook_command(
     )
     if not force:
         _refuse_existing(record, [resource, *others], resource, asked)
-    kinds = Project.load(root).kinds if conversion else _declared_elsewhere(root, resource)
+    _create_webhooks(root, record, resource, asked, force=force)
+
+
+def _refuse_alone(option: str, given: object, needed: str, has_needed: bool) -> None:
+    """Raise UsageError for an option that means nothing without another one."""
+    if given and not has_needed:
+        raise click.UsageError(f"{option} needs {needed}")
+
+
+def _create_webhooks(root: Path, record: Record, resource: Resource, asked: Webhooks, *, force: bool) -> None:
+    kinds = Project.load(root).kinds if asked.spokes else _declared_elsewhere(root, resource)
     addition = webhooks.webhook(root, record, resource, asked, kinds, force=force)
     _write(addition.changes, addition.by_hand, force=force)
     if addition.missing:
