@@ -204,6 +204,7 @@ async def test_webhooks_that_do_not_answer_are_found_and_undeployed(deployed: Wi
     await client.patch(Deployment, MergePatch({"spec": {"replicas": 0}}), name=name, namespace=project.namespace)
     await client.delete(Service, deployed.service[1], namespace=project.namespace)
     found = await deployed.findings()
+    assert f"scale deployment {name} --namespace {project.namespace} --replicas=1" in found["deployment"]
     for each in (f"validatingwebhookconfiguration/{project.validating}", f"crd/{project.crd}"):
         assert f"Service {'/'.join(deployed.service)}, which does not exist" in found[each]
 

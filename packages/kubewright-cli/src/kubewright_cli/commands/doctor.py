@@ -12,8 +12,9 @@ import click
 from kubewright.machinery.errors import KubewrightError
 from kubewright_cli import console
 from kubewright_cli.deployed import Target, namespace_option
-from kubewright_cli.deployment.doctor import Finding, examine, finding_of, server_version
+from kubewright_cli.deployment.doctor import examine, finding_of, server_version
 from kubewright_cli.deployment.embedded import foreign_image, image_of, table_of
+from kubewright_cli.deployment.finding import Finding
 
 
 @click.command("doctor")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from typing import Final
 
 from kubewright.apis.admissionregistration.v1 import ValidatingAdmissionPolicy
@@ -12,6 +11,7 @@ from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.machinery.errors import ConfigError, Forbidden, NotFound
 from kubewright.policies._local_registration import KINDS
 from kubewright.webhooks._local_objects import ended_process, local_prefix
+from kubewright_cli.deployment.finding import Finding
 from kubewright_cli.deployment.objects import Objects
 from kubewright_cli.manifests import Manifests, policies
 
@@ -20,17 +20,7 @@ _UPGRADE: Final = "upgrade the cluster (ValidatingAdmissionPolicy: 1.30, Mutatin
 _CORRECT: Final = "correct the expression, or the type that it is about"
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyProblem:
-    """A problem of a policy or binding, and its remedy."""
-
-    subject: str
-    """`validatingadmissionpolicy/shop-names`"""
-    problem: str
-    remedy: str
-
-
-async def policy_problems(client: Client, manifests: Manifests) -> AsyncGenerator[PolicyProblem]:
+async def policy_problems(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
     """Yield the policies and bindings that do not exist or differ, and what the API server warns of.
 
     Raises APIError if they cannot be read.
@@ -44,18 +34,18 @@ async def policy_problems(client: Client, manifests: Manifests) -> AsyncGenerato
         try:
             differs = await objects.differs(document)
         except ConfigError:
-            yield PolicyProblem(subject, f"the API server does not serve {kind}", _UPGRADE)
+            yield Finding(subject, f"the API server does not serve {kind}", _UPGRADE)
             continue
         if differs is None:
-            yield PolicyProblem(subject, "does not exist, so it is not enforced", _DEPLOY)
+            yield Finding(subject, "does not exist, so it is not enforced", _DEPLOY)
         elif differs:
-            yield PolicyProblem(subject, "differs from the program's", _DEPLOY)
+            yield Finding(subject, "differs from the program's", _DEPLOY)
         elif kind == ValidatingAdmissionPolicy.__api__.kind:
             async for each in _warnings(client, subject, name):
                 yield each
 
 
-async def left_over_policies(client: Client, manifests: Manifests) -> AsyncGenerator[PolicyProblem]:
+async def left_over_policies(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
     """Yield what local runs that were killed on this host have left. The API server still enforces it.
 
     Nothing is known of runs on other hosts. Policies that this client may not list are left out.
@@ -74,13 +64,13 @@ async def left_over_policies(client: Client, manifests: Manifests) -> AsyncGener
     for process, names in found.items():
         problem = f"were left by `kubewright run` (process {process}), which has ended, and are still enforced"
         remedy = f"delete them: `kubectl delete {' '.join(names)}`; the next `kubewright run` replaces them, too"
-        yield PolicyProblem(f"policies {prefix}*", problem, remedy)
+        yield Finding(f"policies {prefix}*", problem, remedy)
 
 
-async def _warnings(client: Client, subject: str, name: str) -> AsyncGenerator[PolicyProblem]:
+async def _warnings(client: Client, subject: str, name: str) -> AsyncGenerator[Finding]:
     """Yield what the API server found when it checked the types of the expressions."""
     policy = await client.get_or_none(ValidatingAdmissionPolicy, name)
     checking = policy.status.type_checking if policy is not None else None
     for each in checking.expression_warnings if checking is not None else ():
         text = " ".join(each.warning.split())
-        yield PolicyProblem(subject, f"the API server warns of {each.field_ref}: {text}", _CORRECT)
+        yield Finding(subject, f"the API server warns of {each.field_ref}: {text}", _CORRECT)
