@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket
 from collections.abc import Sequence
 
+import pytest
+
 from kubewright import Client, Context, Manager, ObjectMeta, controller
-from kubewright.apis.admissionregistration.v1 import ValidatingAdmissionPolicy, ValidatingWebhookConfiguration
+from kubewright.apis.admissionregistration.v1 import (
+    ValidatingAdmissionPolicy,
+    ValidatingWebhook,
+    ValidatingWebhookConfiguration,
+    WebhookClientConfig,
+)
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.client._patch import MergePatch
 from kubewright.policies import Policy, ValidatingPolicy, Validation
@@ -46,6 +55,26 @@ async def test_configurations_of_a_deployment_with_another_prefix_are_not_left_o
         for name in (own, other):
             await cluster.client.delete(ValidatingWebhookConfiguration, name)
     assert [each for each in found if made.settings.name in each] == [f"validatingwebhookconfiguration/{own}"]
+
+
+@pytest.mark.parametrize("host", [socket.gethostname(), "elsewhere"])
+async def test_what_a_run_on_another_host_registered_is_not_left_over(cluster: Cluster, host: str) -> None:
+    made = manifests()
+    name = f"{made.settings.name}.local-validating-webhook-configuration"
+    hook = ValidatingWebhook(
+        name="v.example.com",
+        admission_review_versions=["v1"],
+        client_config=WebhookClientConfig(url="https://127.0.0.1:1/"),
+        failure_policy="Ignore",
+        side_effects="None",
+    )
+    metadata = ObjectMeta(name=name, annotations={"kubewright.dev/local-process": f"{host}/{os.getpid()}"})
+    await cluster.client.create(ValidatingWebhookConfiguration(metadata=metadata, webhooks=[hook]))
+    try:
+        found = [each.problem async for each in webhook_problems(cluster.client, made, deployed=False)]
+    finally:
+        await cluster.client.delete(ValidatingWebhookConfiguration, name)
+    assert bool([each for each in found if "was left by `kubewright run`" in each]) == (host != "elsewhere")
 
 
 async def test_a_policy_that_differs_from_the_program_is_found(cluster: Cluster) -> None:

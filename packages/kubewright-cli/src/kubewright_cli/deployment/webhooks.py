@@ -30,7 +30,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import CustomResource
 from kubewright.webhooks import AdmissionWebhook, webhook_objects
 from kubewright.webhooks._configurations import WebhookConfiguration
-from kubewright.webhooks._local_objects import local_prefix
+from kubewright.webhooks._local_objects import is_of_other_host, local_prefix
 from kubewright_cli.deployment import conversions
 from kubewright_cli.deployment.apply import is_of_deployment
 from kubewright_cli.deployment.certificates import ServingCertificate
@@ -216,7 +216,7 @@ class _Check:
         manager = self._manifests.program.manager.name
         urls = [each.client_config.url for each in _webhooks_of(found) if each.client_config.url]
         if name.startswith(local_prefix(manager)) and urls:
-            if not await conversions.answers(urls[0]):
+            if not is_of_other_host(found.metadata.annotations) and not await conversions.answers(urls[0]):
                 text = f"was left by `kubewright run`, which no longer answers at {_server(urls[0])}"
                 also = f"{remedy}; the next `kubewright run` replaces it, too"
                 yield WebhookProblem(subject, text, also, calls_fail=False)

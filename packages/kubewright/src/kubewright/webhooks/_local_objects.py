@@ -50,10 +50,15 @@ def of_run(run: str) -> dict[str, str]:
     return {RUN: run, _PROCESS: f"{socket.gethostname()}/{os.getpid()}"}
 
 
+def is_of_other_host(annotations: Mapping[str, str]) -> bool:
+    """Return whether a process on another host registered an object: nothing here knows whether it still runs."""
+    return annotations.get(_PROCESS, "").rpartition("/")[0] not in ("", socket.gethostname())
+
+
 def ended_process(annotations: Mapping[str, str]) -> int | None:
     """Return the process that registered an object and has ended since; None if it runs, or was on another host."""
-    host, _, process = annotations.get(_PROCESS, "").rpartition("/")
-    if host != socket.gethostname() or not process.isdecimal():
+    process = annotations.get(_PROCESS, "").rpartition("/")[2]
+    if is_of_other_host(annotations) or not process.isdecimal():
         return None
     try:
         os.kill(int(process), 0)
