@@ -22,7 +22,8 @@ class Source:
     def __init__(self, text: str) -> None:
         """Raises SyntaxError if the text is not Python."""
         self.tree = ast.parse(text)
-        self.lines = text.encode().splitlines(keepends=True)
+        ended = text if text.endswith("\n") else f"{text}\n"
+        self.lines = ended.encode().splitlines(keepends=True)
         self._changes: list[tuple[int, int, bytes]] = []
 
     def edited(self) -> str:
