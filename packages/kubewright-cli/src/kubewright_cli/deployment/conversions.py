@@ -33,6 +33,11 @@ _ANSWERS_WITHIN: Final = 2.0
 _NO_ADDRESS: Final = {"url": None, "service": None, "caBundle": None}
 
 
+async def installed_crd(client: Client, crd: JSONObject) -> CustomResourceDefinition | None:
+    """Return the CRD of that name in the cluster; None if it is not installed."""
+    return await client.get_or_none(CustomResourceDefinition, crd["metadata"]["name"])
+
+
 def is_conversion_failure(error: InternalError) -> bool:
     """Return whether a request failed because a conversion webhook does not answer, or answers wrongly."""
     return "conversion webhook for " in str(error)
@@ -79,7 +84,7 @@ async def answers(url: str) -> bool:
 
 async def is_converted(client: Client, crd: JSONObject) -> bool:
     """Return whether a webhook converts the objects of the installed CRD."""
-    installed = await _installed(client, crd["metadata"]["name"])
+    installed = await installed_crd(client, crd)
     return installed is not None and conversion_of(installed).get("strategy") == "Webhook"
 
 
@@ -87,7 +92,7 @@ async def to_install(client: Client, crd: JSONObject) -> JSONObject:
     """Return the document to apply by a command that installs CRDs without an operator: it keeps the conversion of the
     installed CRD.
     """
-    installed = await _installed(client, crd["metadata"]["name"])
+    installed = await installed_crd(client, crd)
     if installed is None or conversion_of(installed).get("strategy") != "Webhook":
         return crd
     found = _with_conversion(crd, conversion_of(installed))
@@ -102,7 +107,7 @@ async def to_deploy(client: Client, crd: JSONObject, namespace: str) -> JSONObje
     Removes the address of another process from the installed CRD before, because an apply would leave both addresses,
     and an API server accepts one. A local run that answers keeps its conversion until it ends.
     """
-    installed = await _installed(client, crd["metadata"]["name"])
+    installed = await installed_crd(client, crd)
     if installed is None:
         return crd
     wanted, current = crd["spec"].get("conversion"), conversion_of(installed)
@@ -121,7 +126,7 @@ async def stop(client: Client, crds: Iterable[JSONObject], namespace: str = "") 
     """
     for crd in crds:
         name = crd["metadata"]["name"]
-        installed = await _installed(client, name)
+        installed = await installed_crd(client, crd)
         current = conversion_of(installed) if installed is not None else {}
         if installed is None or current.get("strategy") != "Webhook":
             continue
@@ -131,10 +136,6 @@ async def stop(client: Client, crds: Iterable[JSONObject], namespace: str = "") 
         elif is_local(installed) or namespace in ("", service_of(current)[0]):
             await _patch(client, installed, _NONE)
             yield Change(called(CustomResourceDefinition.__api__, name), "configured")
-
-
-async def _installed(client: Client, name: str) -> CustomResourceDefinition | None:
-    return await client.get_or_none(CustomResourceDefinition, name)
 
 
 def _client_of(conversion: JSONObject) -> JSONObject:
