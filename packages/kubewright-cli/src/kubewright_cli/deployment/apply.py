@@ -29,7 +29,8 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment import conversions, crds, migration
 from kubewright_cli.deployment.objects import Change, Objects, called, delete, delete_all, key_of
-from kubewright_cli.manifests import Manifests, Settings
+from kubewright_cli.deployment.policies import UPGRADE
+from kubewright_cli.manifests import Manifests, Settings, policies
 from kubewright_cli.manifests.webhooks import CERTIFICATE, ISSUER
 from kubewright_cli.manifests.workload import selector
 
@@ -43,6 +44,13 @@ _ADMISSION: Final = (
     ValidatingAdmissionPolicy.__api__,
 )
 """Deleted first: the API server rejects writes while it calls webhooks that do not run, and policies may reject any."""
+_CERT_MANAGER: Final = "install cert-manager, or change webhook-certificate in [tool.kubewright]"
+_WAYS_OUT: Final = {
+    **dict.fromkeys(policies.KINDS, UPGRADE),
+    **dict.fromkeys((CERTIFICATE.kind, ISSUER.kind), _CERT_MANAGER),
+    _SERVICE_MONITOR.kind: "install the Prometheus operator, or remove prometheus = true in [tool.kubewright]",
+}
+"""What to do about a kind that the cluster does not serve."""
 _ENFORCED_WITHIN: Final = 10.0
 """Seconds for an API server to notice that a policy is deleted."""
 _RETRIED_EACH: Final = 0.2
@@ -71,9 +79,11 @@ async def deploy(
     The deletion of pruned objects is requested, and not waited for.
     CRDs in `doomed` are being deleted, and are not applied: see `crds.replace_terminating`.
     A Namespace that exists without the deployment's labels is not changed. If it is being deleted, waits until it is
-    gone. Raises APIError, DeadlineExceeded, and ConfigError for kinds that the cluster does not serve.
+    gone. Raises APIError, DeadlineExceeded, and before anything is changed, ConfigError for kinds that the cluster does
+    not serve.
     """
     documents, objects = list(documents), Objects(client)
+    await _require_served(objects, documents)
     await _until_free(client, settings.namespace)
     doomed = set(doomed)
     definitions = [
@@ -91,6 +101,16 @@ async def deploy(
                 yield change
     async for each in _surplus(client, settings, {key_of(each) for each in documents}):
         yield await delete(client, each)
+
+
+async def _require_served(objects: Objects, documents: Iterable[JSONObject]) -> None:
+    """Raise ConfigError for a kind that the cluster does not serve."""
+    for document in documents:
+        try:
+            await objects.kind(document)
+        except ConfigError as error:
+            way_out = _WAYS_OUT.get(document["kind"], "install what provides this kind")
+            raise ConfigError(f"{error} Nothing was changed; {way_out}") from None
 
 
 async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, timeout: float) -> AsyncGenerator[Change]:

@@ -16,7 +16,8 @@ from kubewright_cli.deployment.objects import Objects
 from kubewright_cli.manifests import Manifests, policies
 
 _DEPLOY: Final = "run `kubewright deploy`"
-_UPGRADE: Final = "upgrade the cluster (ValidatingAdmissionPolicy: 1.30, MutatingAdmissionPolicy: 1.36)"
+UPGRADE: Final = "upgrade the cluster (ValidatingAdmissionPolicy: 1.30, MutatingAdmissionPolicy: 1.36)"
+"""What to do about policies that a cluster does not serve."""
 _CORRECT: Final = "correct the expression, or the type that it is about"
 
 
@@ -34,7 +35,7 @@ async def policy_problems(client: Client, manifests: Manifests) -> AsyncGenerato
         try:
             differs = await objects.differs(document)
         except ConfigError:
-            yield Finding(subject, f"the API server does not serve {kind}", _UPGRADE)
+            yield Finding(subject, f"the API server does not serve {kind}", UPGRADE)
             continue
         if differs is None:
             yield Finding(subject, "does not exist, so it is not enforced", _DEPLOY)
