@@ -63,17 +63,20 @@ _SERVICE_REFERENCE: Final[JSONObject] = {
 
 def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
     """Return the files of `config/`: text by path. `samples` are the names of the files in `config/samples`."""
-    out: dict[str, str] = {}
     patches = {f"{name}.yaml": each for name, each in manifests.crd_patches.items()}
-    for folder, documents in manifests.folders.items():
+    transformers, folders = replacements.documents(manifests), manifests.folders
+    out = _folder(replacements.FOLDER, transformers, [])
+    for folder, documents in folders.items():
         above = [f"../{other}" for other in manifests.deployed if other != "default"] if folder == "default" else []
-        out |= _folder(folder, documents, above, **_fields(folder, manifests, patches))
+        fields = (
+            _default_fields(manifests, patches, transformers) if folder == "default" else _fields(folder, manifests)
+        )
+        out |= _folder(folder, documents, above, **fields)
     out |= {f"config/default/{name}": _text([each]) for name, each in patches.items()}
     if patches:
         out |= _configuration("default", _SERVICE_REFERENCE)
-    if manifests.folders[policies.FOLDER]:
+    if folders[policies.FOLDER]:
         out |= _configuration(policies.FOLDER, policies.REFERENCES)
-    out |= _folder(replacements.FOLDER, replacements.documents(manifests), [])
     return out | _samples(samples)
 
 
@@ -101,20 +104,20 @@ def _samples(names: Iterable[str]) -> dict[str, str]:
     return {"config/samples/kustomization.yaml": _kustomization(found)} if found else {}
 
 
-def _fields(folder: str, manifests: Manifests, patches: Iterable[str]) -> JSONObject:
+def _fields(folder: str, manifests: Manifests) -> JSONObject:
     """Return the fields of a kustomization other than its resources."""
-    settings = manifests.settings
     if folder == "manager":
-        return {"images": [_image(settings.image)]}
-    if folder == "default":
-        namespace = {} if manifests.spans_namespaces else {"namespace": settings.namespace}
-        fields: JSONObject = {**namespace, "namePrefix": settings.name_prefix}
-        if paths := list(patches):
-            fields |= {"patches": [{"path": path} for path in paths], "configurations": [_CONFIGURATION]}
-        if replacements.documents(manifests):
-            fields["transformers"] = [f"../{replacements.FOLDER}"]
-        return fields
+        return {"images": [_image(manifests.settings.image)]}
     return {"configurations": [_CONFIGURATION]} if folder == policies.FOLDER else {}
+
+
+def _default_fields(manifests: Manifests, patches: Iterable[str], transformers: Iterable[str]) -> JSONObject:
+    """Return the fields of the kustomization in `config/default`. `patches` and `transformers` are names of files."""
+    namespace = {} if manifests.spans_namespaces else {"namespace": manifests.settings.namespace}
+    fields: JSONObject = {**namespace, "namePrefix": manifests.settings.name_prefix}
+    if paths := list(patches):
+        fields |= {"patches": [{"path": path} for path in paths], "configurations": [_CONFIGURATION]}
+    return fields | ({"transformers": [f"../{replacements.FOLDER}"]} if any(transformers) else {})
 
 
 def _image(image: str) -> JSONObject:

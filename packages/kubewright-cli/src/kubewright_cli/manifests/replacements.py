@@ -15,7 +15,7 @@ from typing import Final
 from kubewright.machinery.json import JSONObject
 from kubewright.webhooks import AdmissionWebhook, ManagedCertificate, webhook_objects
 from kubewright_cli.manifests import policies
-from kubewright_cli.manifests.manifests import Files, Manifests
+from kubewright_cli.manifests.manifests import Files, Folders, Manifests
 from kubewright_cli.manifests.metrics import MONITOR
 from kubewright_cli.manifests.names import MANAGER, METRICS_SERVICE
 from kubewright_cli.manifests.webhooks import (
@@ -42,11 +42,12 @@ _ROLE: Final = {"kind": "Role", "name": CERTIFICATE_ROLE}
 
 def documents(manifests: Manifests) -> Files:
     """Return the transformers by file; none if kustomize completes everything."""
+    folders = manifests.folders
     files: Files = {}
-    if found := [*_of_metrics(manifests), *_of_webhooks(manifests)]:
+    if found := [*_of_metrics(manifests), *_of_webhooks(manifests, folders)]:
         head = {"apiVersion": "builtin", "kind": "ReplacementTransformer", "metadata": {"name": "names-and-namespaces"}}
         files["names"] = [{**head, "replacements": found}]
-    if manifests.folders[policies.FOLDER]:
+    if folders[policies.FOLDER]:
         files["policy_namespace"] = [policies.CLUSTER_SCOPED]
     return files
 
@@ -60,44 +61,44 @@ def _of_metrics(manifests: Manifests) -> Iterator[JSONObject]:
         yield _replacement(service, _NAMESPACE, [_target(monitor, path, part=(".", 1))])
 
 
-def _of_webhooks(manifests: Manifests) -> Iterator[JSONObject]:
-    if selected := list(_namespace_selectors(manifests)):
+def _of_webhooks(manifests: Manifests, folders: Folders) -> Iterator[JSONObject]:
+    if selected := list(_namespace_selectors(manifests, folders)):
         yield _replacement(_SERVICE, _NAMESPACE, selected)
     declared = manifests.program.manager.options.webhook_certificate
     if manifests.certificate_source == "cert-manager":
-        yield from _of_cert_manager(manifests)
+        yield from _of_cert_manager(manifests, folders)
     elif manifests.certificate_source == "manager" and isinstance(declared, ManagedCertificate):
-        yield from _of_managed_certificate(manifests)
+        yield from _of_managed_certificate(manifests, folders)
 
 
-def _namespace_selectors(manifests: Manifests) -> Iterator[JSONObject]:
+def _namespace_selectors(manifests: Manifests, folders: Folders) -> Iterator[JSONObject]:
     """Yield where webhooks leave out the manager's namespace."""
     hooks = [each for each in manifests.program.webhooks if isinstance(each, AdmissionWebhook)]
     own = {each.name for each in hooks if each.registration.namespace_selector is None}
-    for configuration in _configurations(manifests):
+    for configuration in _configurations(folders):
         for each in configuration["webhooks"]:
             if "namespaceSelector" in each and each["name"] in own:
                 path = f"webhooks.[name={each['name']}].namespaceSelector.matchExpressions.0.values.0"
                 yield _target(_named(configuration), path)
 
 
-def _of_managed_certificate(manifests: Manifests) -> Iterator[JSONObject]:
+def _of_managed_certificate(manifests: Manifests, folders: Folders) -> Iterator[JSONObject]:
     """Yield the names that a manager with a certificate of its own expects, and has permissions for."""
     secret = _OBJECTS.secret
     flag = f"spec.template.spec.containers.[name=manager].args.[={WEBHOOK_PREFIX_FLAG}{manifests.settings.name_prefix}]"
     targets = [_target(_MANAGER, flag, part=("=", 1))]
-    for role in manifests.folders["rbac"]["webhook_certificate_role"]:
+    for role in folders["rbac"]["webhook_certificate_role"]:
         for number, rule in enumerate(role["rules"]):
             path = f"rules.{number}.resourceNames.0"
             if rule["resources"] == ["secrets"] and "resourceNames" in rule:
                 targets.append(_target(_named(role), path, part=(secret, 0)))
-            for each in _configurations(manifests):
+            for each in _configurations(folders):
                 if rule["resources"] == [f"{each['kind'].lower()}s"]:
                     yield _replacement(_named(each), _NAME, [_target(_named(role), path)])
     yield _replacement(_ROLE, _NAME, targets, part=(CERTIFICATE_ROLE, 0))
 
 
-def _of_cert_manager(manifests: Manifests) -> Iterator[JSONObject]:
+def _of_cert_manager(manifests: Manifests, folders: Folders) -> Iterator[JSONObject]:
     """Yield the references to the Issuer, the Certificate, its Secret and its Service."""
     secret, dns_names = _OBJECTS.secret, [f"spec.dnsNames.{number}" for number in range(2)]
     volume = f"spec.template.spec.volumes.[name={WEBHOOK_CERTIFICATE}].secret.secretName"
@@ -110,14 +111,14 @@ def _of_cert_manager(manifests: Manifests) -> Iterator[JSONObject]:
     )
     yield _replacement(_SERVICE, _NAME, [_target(_CERTIFICATE, *dns_names, part=(".", 0))])
     yield _replacement(_SERVICE, _NAMESPACE, [_target(_CERTIFICATE, *dns_names, part=(".", 1))])
-    injected = [_named(each) for each in (*_configurations(manifests), *manifests.crd_patches.values())]
+    injected = [_named(each) for each in (*_configurations(folders), *manifests.crd_patches.values())]
     annotation = f"metadata.annotations.[{INJECT}]"
     for field, place in ((_NAMESPACE, 0), (_NAME, 1)):
         yield _replacement(_CERTIFICATE, field, [_target(each, annotation, part=("/", place)) for each in injected])
 
 
-def _configurations(manifests: Manifests) -> list[JSONObject]:
-    return manifests.folders["webhook"].get("manifests", [])
+def _configurations(folders: Folders) -> list[JSONObject]:
+    return folders["webhook"].get("manifests", [])
 
 
 def _named(document: JSONObject) -> JSONObject:
