@@ -26,6 +26,7 @@ from kubewright_cli.deployment.policies import policy_problems
 from kubewright_cli.deployment.rollout import wait_for_webhooks
 from kubewright_cli.deployment.webhooks import webhook_problems
 from kubewright_cli.manifests import Manifests, Settings, render
+from kubewright_cli.manifests.workload import own_labels
 
 
 @controller(ConfigMap)
@@ -47,7 +48,7 @@ async def test_configurations_of_a_deployment_with_another_prefix_are_not_left_o
     made = manifests()
     own, other = f"{made.settings.name_prefix}validating", f"staging-{made.settings.name_prefix}validating"
     for name in (own, other):
-        metadata = ObjectMeta(name=name, labels=made.settings.own_labels)
+        metadata = ObjectMeta(name=name, labels=own_labels(made.settings))
         await cluster.client.create(ValidatingWebhookConfiguration(metadata=metadata))
     try:
         found = [each.subject async for each in webhook_problems(cluster.client, made, deployed=True)]

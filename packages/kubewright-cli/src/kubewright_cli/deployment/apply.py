@@ -32,7 +32,7 @@ from kubewright_cli.deployment.objects import Change, Objects, called, delete, d
 from kubewright_cli.deployment.policies import UPGRADE
 from kubewright_cli.manifests import Manifests, Settings, policies
 from kubewright_cli.manifests.webhooks import CERTIFICATE, ISSUER
-from kubewright_cli.manifests.workload import selector
+from kubewright_cli.manifests.workload import own_labels, selector
 
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
 _ADMISSION: Final = (
@@ -227,7 +227,7 @@ async def _surplus(
     for api in among:
         kind = PartialObjectMetadata.of(api)
         try:
-            found = await client.list(kind, labels=settings.own_labels)
+            found = await client.list(kind, labels=own_labels(settings))
         except NotFound:  # the cluster does not serve this kind
             continue
         for each in found:
@@ -244,7 +244,7 @@ def is_of_deployment(settings: Settings, api: APIResource, meta: ObjectMeta) -> 
     """
     if meta.namespace and meta.namespace != settings.namespace and api.kind not in ("Role", "RoleBinding"):
         return False
-    return meta.name.startswith(settings.name_prefix) and settings.own_labels.items() <= meta.labels.items()
+    return meta.name.startswith(settings.name_prefix) and own_labels(settings).items() <= meta.labels.items()
 
 
 async def _until_free(client: Client, namespace: str) -> None:
@@ -256,4 +256,4 @@ async def _until_free(client: Client, namespace: str) -> None:
 async def _is_ours(client: Client, settings: Settings, *, default: bool) -> bool:
     """Return whether the Namespace belongs to the deployment; `default` if it does not exist."""
     found = await client.get_or_none(Namespace, settings.namespace)
-    return default if found is None else settings.own_labels.items() <= found.metadata.labels.items()
+    return default if found is None else own_labels(settings).items() <= found.metadata.labels.items()

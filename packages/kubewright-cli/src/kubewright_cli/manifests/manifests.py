@@ -156,7 +156,11 @@ class Manifests:
 
     def _label(self, document: JSONObject) -> None:
         metadata = document["metadata"]
-        metadata["labels"] = {**metadata.get("labels", {}), **self.settings.labels, **self.settings.own_labels}
+        metadata["labels"] = {
+            **metadata.get("labels", {}),
+            **self.settings.labels,
+            **workload.own_labels(self.settings),
+        }
         if self.settings.annotations:
             metadata["annotations"] = {**self.settings.annotations, **metadata.get("annotations", {})}
 

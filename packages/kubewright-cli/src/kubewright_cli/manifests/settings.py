@@ -191,11 +191,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         return self.manager.partition(":")[0].partition(".")[0]
 
     @property
-    def own_labels(self) -> dict[str, str]:
-        """The labels by which a deployment finds its objects."""
-        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/managed-by": "kubewright"}
-
-    @property
     def enforced_pod_security(self) -> str:
         """The pod security level of the Namespace."""
         return self.pod_security or ("baseline" if self.watch_namespaces == "own" else "restricted")

@@ -39,6 +39,11 @@ def selector(settings: Settings) -> dict[str, str]:
     return {"app.kubernetes.io/name": settings.name, "control-plane": MANAGER}
 
 
+def own_labels(settings: Settings) -> dict[str, str]:
+    """Return the labels by which a deployment finds its objects."""
+    return {"app.kubernetes.io/name": settings.name, "app.kubernetes.io/managed-by": "kubewright"}
+
+
 def _namespace(settings: Settings, names: Names) -> JSONObject:
     labels = {
         "control-plane": MANAGER,
