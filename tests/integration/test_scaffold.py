@@ -58,6 +58,23 @@ def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:
     assert "1 passed" in make("test", tmp_path, "--assume-old=vet")  # the test above checks the types
 
 
+def test_the_test_of_a_conversion_passes_when_a_version_is_no_longer_served(tmp_path: Path) -> None:
+    def kubewright(*arguments: str) -> None:
+        subprocess.run([COMMAND, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    kubewright("init", "--domain", "my.domain", "--project-name", "web")
+    for each in ("v1", "v2"):
+        kubewright("create", "api", "--version", each, "--kind", "Tenant")
+    kubewright("create", "webhook", "--kind", "Tenant", "--conversion")
+    types = tmp_path / "src/web/api/v2/tenant.py"
+    types.write_text(types.read_text().replace("storage=False", "storage=False, served=False"))
+    kubewright("generate")
+    command = [sys.executable, "-m", "pytest", "-q", "tests/test_tenant_conversion.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+
+
 def test_an_image_is_made_of_a_fresh_project_without_a_container_engine(tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(PROJECTS / "minimal", project)

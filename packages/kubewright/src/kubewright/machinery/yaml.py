@@ -260,7 +260,7 @@ def _bool(text: str) -> bool:
 
 
 def _int(text: str) -> int | float | str:
-    """Return an integer. As in Go, one beyond 64 bits is a float, and what is no number after all is text."""
+    """Return an integer. As in Go, one beyond 64 bits is a float, and one that cannot be parsed is text."""
     plain = text.replace("_", "")
     sign, digits = (-1 if plain.startswith("-") else 1), plain.lstrip("+-")
     if len(digits) > _DIGITS:

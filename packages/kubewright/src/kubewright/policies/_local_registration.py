@@ -35,18 +35,20 @@ from kubewright.webhooks._local_objects import (
     answers_to,
     delete_own,
     deregister,
+    local_prefix,
+    of_run,
     registrar,
 )
 
 _EVALUATED: Final = "the policies of this run are evaluated"
 _PROBE: Final = "probe.kubewright.dev"
-_KINDS: Final[Sequence[type[PolicyDocument]]] = (
+KINDS: Final[Sequence[type[PolicyDocument]]] = (
     ValidatingAdmissionPolicyBinding,
     MutatingAdmissionPolicyBinding,
     ValidatingAdmissionPolicy,
     MutatingAdmissionPolicy,
 )
-"""In the order of deletion."""
+"""What a run registers, in the order of deletion."""
 
 
 class LocalPolicyRegistration:
@@ -56,7 +58,7 @@ class LocalPolicyRegistration:
         """`name` is that of the manager."""
         self._local = local
         self._policies = policies
-        self._prefix = f"{name}.local-"
+        self._prefix = local_prefix(name)
         self._run = uuid.uuid4().hex
         self._log = get_logger("kubewright.policies.local")
 
@@ -73,14 +75,14 @@ class LocalPolicyRegistration:
             try:
                 await self._delete_others(own, documents)
                 for each in documents:
-                    each.metadata.annotations[RUN] = self._run
+                    each.metadata.annotations |= of_run(self._run)
                     await self._apply(own, each)
                 for probe in probes:
                     await self._until_evaluated(own, probe)
                 self._log.info("Policies registered", policies=len(self._policies))
                 yield
             finally:
-                ordered = sorted(documents, key=lambda each: _KINDS.index(type(each)))
+                ordered = sorted(documents, key=lambda each: KINDS.index(type(each)))
                 steps = [delete_own(own, type(each), each.metadata.name, self._run) for each in ordered]
                 await deregister(steps, self._log, "Policies not deregistered")
 
@@ -108,7 +110,7 @@ class LocalPolicyRegistration:
     async def _delete_others(self, client: Client, documents: Sequence[PolicyDocument]) -> None:
         """Delete what an earlier run left and this run does not replace."""
         kept = {(each.kind, each.metadata.name) for each in documents}
-        for kind in _KINDS:
+        for kind in KINDS:
             with suppress(NotFound, Forbidden):  # not served, or not permitted: then there are none of ours
                 for each in await client.list(kind):
                     if self._is_of_this_manager(each) and (each.kind, each.metadata.name) not in kept:

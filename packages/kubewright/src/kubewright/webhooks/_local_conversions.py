@@ -23,7 +23,13 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright.models._meta import LabelSelector, ObjectMeta
 from kubewright.webhooks._conversion import Conversion, ConversionError
-from kubewright.webhooks._local_objects import PROBE_LABEL, PROBE_PREFIX, RUN, answers_to, delete_own
+from kubewright.webhooks._local_objects import (
+    PROBE_LABEL,
+    PROBE_PREFIX,
+    answers_to,
+    delete_own,
+    of_run,
+)
 
 _CONVERTED: Final = "the conversion of this run is called"
 
@@ -98,5 +104,5 @@ def _configuration(name: str, reviewed: APIResource, url: str, run: str) -> Muta
         side_effects="None",
         timeout_seconds=1,
     )
-    metadata = ObjectMeta(name=name, annotations={RUN: run})
+    metadata = ObjectMeta(name=name, annotations=of_run(run))
     return MutatingWebhookConfiguration(metadata=metadata, webhooks=[webhook])

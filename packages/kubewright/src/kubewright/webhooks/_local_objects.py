@@ -6,7 +6,9 @@ A run finds out whether its objects are in use by a probe: an object that only t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+import os
+import socket
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
 
@@ -20,6 +22,8 @@ T = TypeVar("T", bound=Object)
 
 RUN: Final = "kubewright.dev/local-run"
 """The annotation with the identity of the run that registered an object."""
+_PROCESS: Final = "kubewright.dev/local-process"
+"""The annotation with the host and the process of that run: `laptop/4711`."""
 PROBE_LABEL: Final = "kubewright.dev/probe"
 """The label of a probe, by which the objects of its run recognize it."""
 PROBE_PREFIX: Final = "kubewright-probe-"
@@ -41,6 +45,35 @@ async def registrar(client: Client, config: Config | None) -> AsyncGenerator[Cli
         yield own
     finally:
         await own.close()
+
+
+def local_prefix(manager: str) -> str:
+    """Return the start of the names of what local runs of a manager register."""
+    return f"{manager}.local-"
+
+
+def of_run(run: str) -> dict[str, str]:
+    """Return the annotations of what a run of this process registers."""
+    return {RUN: run, _PROCESS: f"{socket.gethostname()}/{os.getpid()}"}
+
+
+def is_of_other_host(annotations: Mapping[str, str]) -> bool:
+    """Return whether a process on another host registered an object: nothing here knows whether it still runs."""
+    return annotations.get(_PROCESS, "").rpartition("/")[0] not in ("", socket.gethostname())
+
+
+def ended_process(annotations: Mapping[str, str]) -> int | None:
+    """Return the process that registered an object and has ended since; None if it runs, or was on another host."""
+    process = annotations.get(_PROCESS, "").rpartition("/")[2]
+    if is_of_other_host(annotations) or not process.isdecimal():
+        return None
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return int(process)
+    except PermissionError:  # it runs as another user
+        return None
+    return None
 
 
 async def delete_own(client: Client, kind: type[Object], name: str, run: str) -> None:

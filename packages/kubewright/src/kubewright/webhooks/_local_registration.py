@@ -48,10 +48,11 @@ from kubewright.webhooks._local_objects import (
     PROBE_LABEL,
     PROBE_PREFIX,
     REGISTERED_WITHIN,
-    RUN,
     answers_to,
     delete_own,
     deregister,
+    local_prefix,
+    of_run,
     registrar,
 )
 from kubewright.webhooks._names import CONVERSION_BEFORE_LOCAL_RUN, MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
@@ -94,7 +95,7 @@ class LocalRegistration:
         """What the server serves."""
         self._local = local
         self._declared = webhooks
-        self._prefix = f"{name}.local-"
+        self._prefix = local_prefix(name)
         self._ca_bundle = made.bundle
         self._url = ""
         self._registrar: Client | None = None
@@ -157,7 +158,7 @@ class LocalRegistration:
             name = f"{self._prefix}{VALIDATING_CONFIGURATION}"
             found = [ValidatingWebhookConfiguration(metadata=ObjectMeta(name=name))]
         for each in found:
-            each.metadata.annotations[RUN] = self._run
+            each.metadata.annotations |= of_run(self._run)
             for webhook in each.webhooks:
                 webhook.failure_policy = "Ignore"
             self._add_probe(each)
