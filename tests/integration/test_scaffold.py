@@ -25,12 +25,6 @@ TARGETS = (
 """Kubebuilder's targets, except those that fetch tools and set up Kind."""
 
 
-def test_the_golden_projects_are_up_to_date() -> None:
-    command = [sys.executable, ROOT / "tools/golden_projects.py", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fresh_project_passes_its_own_checks_and_tests_and_they_change_nothing(
     form: str, kubewright_target: str, tmp_path: Path
