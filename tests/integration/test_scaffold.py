@@ -17,7 +17,8 @@ from integration.making import files, make
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests/golden/projects"
-FORMS = ("minimal", "full")
+FORMS = (pytest.param("minimal", marks=pytest.mark.long), "full")
+"""The tutorial checks, tests and deploys a project of the minimal form."""
 TARGETS = (
     "help", "manifests", "generate", "fmt", "vet", "test", "test-e2e", "lint", "lint-fix", "build", "run",
     "docker-build", "docker-push", "docker-buildx", "build-installer", "install", "uninstall", "deploy", "undeploy",
