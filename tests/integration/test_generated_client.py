@@ -83,7 +83,7 @@ ERRORS = 6
 @pytest.mark.parametrize(
     "checker",
     [
-        pytest.param(["mypy", "--strict", "--python-version=3.11", "."], id="mypy"),
+        pytest.param(["mypy", "--strict", "--python-version=3.11", "."], id="mypy", marks=pytest.mark.long),
         pytest.param(["pyright", "--pythonpath", sys.executable], id="pyright"),
     ],
 )
