@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND
 from integration.kubectl import KUBECTL, Kubectl
 from integration.manifests import GOLDEN, by_name, each_project, installer, name, needs_kubectl
 from integration.manifests import kubectl as kubectl
@@ -27,14 +26,6 @@ def kustomize(folder: Path) -> list[JSONObject]:
     done = subprocess.run([str(KUBECTL), "kustomize", folder], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return list(yaml.load_all(done.stdout))
-
-
-@each_project
-@pytest.mark.parametrize("what", ["manifests", "installer", "chart"])
-def test_golden_projects_are_up_to_date(project: Path, what: str) -> None:
-    command = [COMMAND, "generate", what, "--check", "-v"]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @needs_kubectl

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubewright.http.message import Peer, Request
@@ -40,7 +40,6 @@ def cut(stream: bytes, places: set[int]) -> list[bytes]:
 PLACES = st.sets(st.integers(1, len(STREAM) - 1))
 
 
-@settings(deadline=None)
 @given(PLACES)
 def test_valid_requests(places: set[int]) -> None:
     requests, refusal = parsed(cut(STREAM, places))
@@ -57,7 +56,6 @@ def test_valid_requests(places: set[int]) -> None:
     assert requests[2].headers == {"host": "x", "transfer-encoding": "chunked"}
 
 
-@settings(deadline=None)
 @given(PLACES, st.integers(0, len(STREAM) - 1), st.binary(min_size=1, max_size=8))
 def test_damaged_requests(places: set[int], where: int, damage: bytes) -> None:
     """They are rejected or mean something else, but the same for any pieces, and no other error is raised."""
