@@ -201,9 +201,22 @@ async def test_a_success_for_an_older_crd_does_not_count(stuck: Project, clock: 
     assert not await migrations(stuck)
 
 
+async def test_a_failed_migration_does_not_count(stuck: Project, clock: Late) -> None:
+    await long_ago(clock, stuck)
+    await report(stuck, await killed(stuck), "Failed")
+    lost = MergePatch({"status": {"storedVersions": ["v2"]}})  # as Kubernetes 1.36 does
+    await stuck.cluster.client.patch(CustomResourceDefinition, lost, name=stuck.crd, subresource="status")
+    clock.behind = QUIET  # the CRD seems to be new, so the command does not wait for the API server
+    said = await stuck.good("migrate")
+    clock.behind = timedelta()
+    assert "12 objects written in v2 by this command, v1 removed" in said
+    assert await stuck.stored_versions() == ["v2"]
+    assert not await migrations(stuck)
+
+
 async def test_what_a_killed_command_left_is_deleted_even_if_all_is_done(stuck: Project, clock: Late) -> None:
     await long_ago(clock, stuck)
-    await killed(stuck)
+    await report(stuck, await killed(stuck), "Succeeded")
     done = MergePatch({"status": {"storedVersions": ["v2"]}})
     await stuck.cluster.client.patch(CustomResourceDefinition, done, name=stuck.crd, subresource="status")
     assert await stuck.good("migrate") == f"{stuck.crd}: all objects are stored in v2\n"

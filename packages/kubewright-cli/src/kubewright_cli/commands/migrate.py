@@ -16,7 +16,7 @@ from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
 from kubewright_cli.deployed import client_of, unfinished
 from kubewright_cli.deployment import migration
-from kubewright_cli.deployment.servermigration import NOT_SERVED
+from kubewright_cli.deployment.servermigration import NOT_SERVED, discard
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
 
@@ -72,7 +72,9 @@ async def migrate(client: Client, crds: list[JSONObject], *, dry_run: bool = Fal
             if dry_run:
                 console.say(_outcome(planned, would=True))
                 continue
-            reason = await migration.migrate(client, planned, step)
+            if not planned.old_versions and await discard(client, planned.crd):
+                planned = await migration.plan(client, crd)
+            reason = await migration.migrate(client, planned, step) if planned.old_versions else ""
             done.changes += bool(planned.old_versions)
             if reason and reason != NOT_SERVED:
                 console.note(f"{planned.name}: the API server did not write the objects: {reason}")

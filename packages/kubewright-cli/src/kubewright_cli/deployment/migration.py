@@ -35,7 +35,7 @@ from kubewright_cli.deployment.crds import (
     served_versions,
 )
 from kubewright_cli.deployment.objects import called
-from kubewright_cli.deployment.servermigration import discard, migrate_by_server
+from kubewright_cli.deployment.servermigration import migrate_by_server
 
 _AT_ONCE: Final = 8
 """Objects that are written at the same time."""
@@ -103,13 +103,9 @@ async def plan(client: Client, crd: JSONObject) -> Migration:
 async def migrate(client: Client, migration: Migration, report: Callable[[str], None]) -> str:
     """Write the objects, then remove the old versions from `status.storedVersions`. `report` gets the progress.
 
-    Without old versions, deletes only what a killed command left behind.
     Returns "" if the API server's migrator wrote the objects, or else why this command did.
     Raises ConfigError if the API server refuses writes, or if the CRD changed meanwhile. Running it again is safe.
     """
-    if not migration.old_versions:
-        await discard(client, migration.crd)
-        return ""
     reason = await migrate_by_server(client, migration.crd, migration.api, migration.objects, report)
     if reason:
         await _write_all(client, migration, report)

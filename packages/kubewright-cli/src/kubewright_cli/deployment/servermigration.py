@@ -1,7 +1,8 @@
 """Storage migration by the API server: a StorageVersionMigration that exists while the command runs.
 
 Guarantees: the object is deleted when the command ends. If the command is killed, the next `kubewright migrate` finds
-the object by its name, and continues with it or deletes it. Waiting without progress is bounded.
+the object by its name, and continues with it or deletes it. Waiting without progress is bounded. The CRD keeps its old
+stored versions unless the migration succeeded. The migrator of Kubernetes 1.36 removes them in other cases too.
 
 The server's migrator is not used
 
@@ -31,7 +32,8 @@ from kubewright.client._dynamic import PartialObjectMetadata, Unstructured
 from kubewright.client._mapper import RESTMapper
 from kubewright.client._patch import JSONPatch, MergePatch
 from kubewright.machinery import time
-from kubewright.machinery.errors import AlreadyExists, APIError, Conflict, Forbidden, NotFound
+from kubewright.machinery.errors import AlreadyExists, APIError, ConfigError, Conflict, Forbidden, Invalid, NotFound
+from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment.objects import FIELD_MANAGER
 
@@ -39,6 +41,8 @@ NOT_SERVED: Final = "the API server does not serve StorageVersionMigration"
 
 _GENERATION: Final = "kubewright.dev/crd-generation"
 """The annotation with the generation of the CRD that a migration was created for."""
+_STORED: Final = "kubewright.dev/stored-versions"
+"""The annotation with the stored versions of the CRD before the migration."""
 _TOUCHED: Final = "kubewright.dev/touched"
 _SETTLED: Final = timedelta(minutes=1)
 """How long a CRD must be unchanged. The migrator reads discovery every 30 seconds."""
@@ -76,29 +80,57 @@ async def migrate_by_server(
         await discard(client, crd)
 
 
-async def discard(client: Client, crd: CustomResourceDefinition) -> None:
-    """Delete the migration that this command, or an earlier one that was killed, made for a CRD."""
+async def discard(client: Client, crd: CustomResourceDefinition) -> bool:
+    """Delete the migration that this command, or an earlier one that was killed, made for a CRD.
+
+    Returns whether the CRD's stored versions were corrected, because the migration had removed some without success.
+    """
     name = _name(crd)
     try:
+        left = await client.get(StorageVersionMigration, name)
         await client.delete(StorageVersionMigration, name)
     except (NotFound, Forbidden):  # Forbidden: this user cannot have created it
-        return
+        return False
+    succeeded = _condition(left, "Succeeded") is not None
+    before = [] if succeeded else left.metadata.annotations.get(_STORED, "").split(",")
     for _ in range(_ATTEMPTS):
-        with suppress(Conflict):
-            await _end_condition(client, await client.get(CustomResourceDefinition, crd.metadata.name), name)
-            return
+        current = await client.get(CustomResourceDefinition, crd.metadata.name)
+        lost = _lost(current, before)
+        changes = [*_restore(current, lost), *_end_condition(current, name)]
+        if not changes:
+            return False
+        version = {"op": "test", "path": "/metadata/resourceVersion", "value": current.metadata.resource_version}
+        with suppress(Conflict, Invalid):  # it has changed
+            patch = JSONPatch([version, *changes])
+            await client.patch(CustomResourceDefinition, patch, name=crd.metadata.name, subresource="status")
+            return bool(lost)
+    raise ConfigError(
+        f"CustomResourceDefinition {crd.metadata.name} keeps changing, so its status could not be corrected after a "
+        f"StorageVersionMigration; status.storedVersions must have {', '.join(before)} (kubectl edit --subresource)"
+    )
 
 
-async def _end_condition(client: Client, crd: CustomResourceDefinition, name: str) -> None:
-    """Set the condition that the migrator never ends if its migration is deleted before the end."""
+def _lost(crd: CustomResourceDefinition, before: Sequence[str]) -> list[str]:
+    """Return the stored versions that a CRD has lost. Kubernetes 1.36 also removes them if a migration fails."""
+    declared = [each.name for each in crd.spec.versions]
+    return [each for each in before if each in declared and each not in crd.status.stored_versions]
+
+
+def _restore(crd: CustomResourceDefinition, lost: Sequence[str]) -> list[JSONObject]:
+    """Return the operations that put the versions back."""
+    if not lost:
+        return []
+    return [{"op": "add", "path": "/status/storedVersions", "value": [*lost, *crd.status.stored_versions]}]
+
+
+def _end_condition(crd: CustomResourceDefinition, name: str) -> list[JSONObject]:
+    """Return the operations that end the condition of a migration that was deleted. The migrator would never do it."""
+    changes = {"status": "False", "reason": "MigrationStopped", "message": f"Migration {name} was deleted"}
     for index, each in enumerate(crd.status.conditions):
         if each.type == "StorageMigrating" and each.status == "True" and each.message == f"Migration {name} is running":
             path = f"/status/conditions/{index}"
-            changes = {"status": "False", "reason": "MigrationStopped", "message": f"Migration {name} was deleted"}
-            version = {"op": "test", "path": "/metadata/resourceVersion", "value": crd.metadata.resource_version}
-            replaced = [{"op": "add", "path": f"{path}/{field}", "value": value} for field, value in changes.items()]
-            patch = JSONPatch([version, *replaced])
-            await client.patch(CustomResourceDefinition, patch, name=crd.metadata.name, subresource="status")
+            return [{"op": "add", "path": f"{path}/{field}", "value": value} for field, value in changes.items()]
+    return []
 
 
 async def _server_time(client: Client, crd: CustomResourceDefinition) -> datetime:
@@ -177,7 +209,10 @@ class _Run:
         meta = ObjectMeta(
             name=_name(crd),
             labels={"app.kubernetes.io/managed-by": FIELD_MANAGER},
-            annotations={_GENERATION: str(crd.metadata.generation)},
+            annotations={
+                _GENERATION: str(crd.metadata.generation),
+                _STORED: ",".join(crd.status.stored_versions),
+            },
             owner_references=[owner_reference(crd, controller=False)],
         )
         for _ in range(_ATTEMPTS):
