@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 from pathlib import Path
 
 import pytest
 
-from integration.command import run
-from kubewright import CustomResource, Model, ObjectMeta
+from integration.fleets import Project, ShipSpec, prepared, ship
+from kubewright import CustomResource
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client._patch import MergePatch
 from kubewright.machinery.errors import ConfigError
@@ -17,89 +15,10 @@ from kubewright.models import custom_resource_definitions
 from kubewright.testing import Cluster
 from kubewright_cli.deployment import migration
 
-API = """
-from typing import Annotated
-
-from kubewright import CustomResource, Model
-from kubewright import markers as m
-
-
-class ShipSpec(Model):
-    size: {size}
-
-
-class Ship(CustomResource, group="{group}", version="v1", storage={old}):
-    spec: ShipSpec
-
-
-class ShipV2(CustomResource, group="{group}", version="v2", kind="Ship", storage={new}):
-    spec: ShipSpec
-"""
-
-
-class Project:
-    """A project of one kind in two versions, installed in a cluster."""
-
-    def __init__(self, folder: Path, cluster: Cluster) -> None:
-        self.folder = folder
-        self.cluster = cluster
-        self.group = f"fleet-{secrets.token_hex(3)}.test"
-        self.crd = f"ships.{self.group}"
-        settings = '[project]\nname = "fleet"\n[tool.kubewright]\nkinds = "fleet_api"\n'
-        (folder / "pyproject.toml").write_text(settings)
-        self.kubeconfig = cluster.kubeconfig()
-
-    def write(self, *, storage: str, size: str = "int") -> None:
-        is_old = storage == "v1"
-        text = API.format(group=self.group, old=is_old, new=not is_old, size=size)
-        (self.folder / "fleet_api.py").write_text(text)
-
-    async def run(self, *arguments: str) -> tuple[int, str]:
-        return await asyncio.to_thread(run, *arguments, folder=self.folder, kubeconfig=self.kubeconfig)
-
-    async def good(self, *arguments: str) -> str:
-        status, said = await self.run(*arguments)
-        assert status == 0, said
-        return said
-
-    async def installed(self) -> CustomResourceDefinition:
-        return await self.cluster.client.get(CustomResourceDefinition, self.crd)
-
-    async def stored_versions(self) -> list[str]:
-        return (await self.installed()).status.stored_versions
-
-
-class ShipSpec(Model):
-    size: int = 0
-
 
 @pytest.fixture
 def project(tmp_path: Path, cluster: Cluster) -> Project:
     return Project(tmp_path, cluster)
-
-
-def ship(group: str) -> type[CustomResource]:
-    class Ship(CustomResource, group=group, version="v1"):
-        spec: ShipSpec
-
-    return Ship
-
-
-async def create(project: Project, namespace: str, *names: str) -> None:
-    kind = ship(project.group)
-    for name in names:
-        meta = ObjectMeta(name=name, namespace=namespace)
-        await project.cluster.client.create(kind(metadata=meta, spec=ShipSpec(size=3)))  # pyright: ignore[reportCallIssue]
-
-
-async def prepared(project: Project, namespace: str) -> None:
-    """Store objects in v1, and make v2 the storage version."""
-    project.write(storage="v1")
-    await project.good("install")
-    await create(project, namespace, *(f"ship-{number}" for number in range(12)))
-    project.write(storage="v2")
-    await project.good("install")
-    assert await project.stored_versions() == ["v1", "v2"]
 
 
 async def test_objects_are_written_and_the_old_version_is_removed(project: Project, namespace: str) -> None:
@@ -109,7 +28,7 @@ async def test_objects_are_written_and_the_old_version_is_removed(project: Proje
     assert planned == f"{project.crd}: would write 12 objects in v2, and remove v1 from status.storedVersions\n"
     assert await project.stored_versions() == ["v1", "v2"]
     said = await project.good("migrate", "ship")
-    assert said == f"{project.crd}: 12 objects written in v2, v1 removed from status.storedVersions\n"
+    assert said == f"{project.crd}: 12 objects written in v2 by this command, v1 removed from status.storedVersions\n"
     assert await project.stored_versions() == ["v2"]
     after = await project.cluster.client.list(ship(project.group), namespace=namespace)
     assert [(each.metadata.uid, each.metadata.generation) for each in after] == [

@@ -20,6 +20,7 @@ import protobuf
 import schemas
 from server import Server
 
+from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.real import RealControlPlane
 
 DATA = (
@@ -40,7 +41,9 @@ QUIET = (
 
 
 async def main() -> None:
-    arguments = (f"--disable-admission-plugins={QUIET}",)
+    optional = (f"--runtime-config={gv}=true" for gv in catalog.OPTIONAL)
+    gates = (f"--feature-gates={each.feature_gate}=true" for each in catalog.OPTIONAL.values())
+    arguments = (f"--disable-admission-plugins={QUIET}", *optional, *gates)
     async with RealControlPlane(controllers=False, api_server_arguments=arguments) as control_plane:
         server = Server(control_plane.config)
         await asyncio.to_thread(extract, server)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterable
 from copy import copy
 from pathlib import Path
 from typing import Final
@@ -11,9 +12,10 @@ from typing import Final
 import click
 
 from kubewright._runtime.signals import on_stop_signal
-from kubewright.machinery.errors import KubewrightError
+from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.manager import _logs as logs
 from kubewright.manager._program import explained, loop_factory
+from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.environment import Environment
 from kubewright_controlplane.kubelet.images import STAND_INS, images_in
@@ -50,6 +52,12 @@ class _Command(click.Command):
     show_default=True,
     help="File to write the administrator's kubeconfig to.",
 )
+@click.option(
+    "--runtime-config",
+    multiple=True,
+    metavar="API=true",
+    help=f"API to serve that is off by default, as on a real server: {', '.join(map(str, catalog.OPTIONAL))}.",
+)
 @click.option("--nodes", type=click.IntRange(0, 100), default=2, show_default=True, help="Number of simulated nodes.")
 @click.option("--disable", multiple=True, metavar="NAME", help=f"Controller to switch off: {', '.join(NAMES)}.")
 @click.option(
@@ -76,6 +84,7 @@ def command(
     port: int,
     host: str,
     kubeconfig: Path,
+    runtime_config: tuple[str, ...],
     nodes: int,
     disable: tuple[str, ...],
     stand_ins: bool,
@@ -91,7 +100,7 @@ def command(
     logs.configure("console", log_level)
     options = ControlPlaneOptions(disabled=disable, nodes=nodes)
     environment = Environment(
-        server=ServerOptions(data=data),
+        server=ServerOptions(data=data, runtime_config=_runtime_config(runtime_config)),
         controllers=not bare,
         options=options,
         images={**(STAND_INS if stand_ins else {}), **(images_in(table) if table else {})},
@@ -101,6 +110,17 @@ def command(
     with owned(kubeconfig) as path, asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_serve(environment, path, f"kept in {data}" if data else "in memory"))
     click.echo("Stopped.")
+
+
+def _runtime_config(values: Iterable[str]) -> dict[str, bool]:
+    """Read `group/version=true`, separated by commas as kube-apiserver accepts them. Without a value, the API is on."""
+    chosen: dict[str, bool] = {}
+    for each in filter(None, ",".join(values).split(",")):
+        name, _, value = each.partition("=")
+        if value not in ("", "true", "false"):
+            raise ConfigError(f'runtime config: {name} must be true or false, got "{value}"')
+        chosen[name] = value != "false"
+    return chosen
 
 
 async def _serve(environment: Environment, kubeconfig: Path, kept: str) -> None:

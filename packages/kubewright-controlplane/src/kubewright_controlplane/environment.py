@@ -14,6 +14,7 @@ from kubewright._runtime.service import in_background
 from kubewright.client._config import Config, embedded_extension
 from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Peer, Request, Response
+from kubewright.machinery.gvk import GroupVersion
 from kubewright.testing._cluster import Cluster
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.serving import ServedAPI
@@ -23,6 +24,7 @@ from kubewright_controlplane.kubelet.sandbox import APIAddress
 from kubewright_controlplane.kubelet.server import KubeletAPI
 from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
 
+STORAGE_MIGRATION = GroupVersion("storagemigration.k8s.io", "v1beta1")
 CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
 """The user of the controllers, which may do anything."""
 
@@ -57,6 +59,7 @@ class Environment:
         self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)
         self._controllers = controllers
         self._options = options
+        self._migrates_storage = server.is_on(STORAGE_MIGRATION)
         self._images = images
         self._data = server.data
         self._kubelet: KubeletAPI | None = None
@@ -89,7 +92,13 @@ class Environment:
         ca = self.served.authority.certificate.decode()
         address = urlsplit(self.served.url)
         api = APIAddress(address.hostname or "", self.served.port)
-        options = replace(self._options or ControlPlaneOptions(), ca=ca, processes=pods, api=api)
+        options = replace(
+            self._options or ControlPlaneOptions(),
+            ca=ca,
+            processes=pods,
+            api=api,
+            migrates_storage=self._migrates_storage,
+        )
         plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
         await stack.enter_async_context(in_background(plane, name="control plane"))
 

@@ -34,6 +34,7 @@ from kubewright_controlplane.controllers.statefulset.controller import statefuls
 from kubewright_controlplane.controllers.storage import provisioner
 from kubewright_controlplane.controllers.storage.claims import claim_controller
 from kubewright_controlplane.controllers.storage.volumes import volume_controller
+from kubewright_controlplane.controllers.storagemigration import storage_version_migrator
 from kubewright_controlplane.controllers.ttl import ttl_after_finished_controller
 from kubewright_controlplane.kubelet.kubelet import kubelet
 from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
@@ -59,6 +60,7 @@ NAMES: Final = (
     "replicaset-controller",
     "serviceaccount-controller",
     "statefulset-controller",
+    "storage-version-migrator-controller",
     "ttl-after-finished-controller",
     "default-scheduler",
     KUBELET,
@@ -80,6 +82,8 @@ class ControlPlaneOptions:
     """The cluster's CA in PEM, published to every namespace."""
     version: str = VERSION
     """The version that nodes report."""
+    migrates_storage: bool = False
+    """The API server serves StorageVersionMigrations, and their controller runs."""
     processes: ProcessPods | None = None
     """The Pods that run as processes. None: all Pods are simulated."""
     api: APIAddress | None = None
@@ -158,6 +162,9 @@ class ControlPlane:
             "replicaset-controller": [replicaset_controller(live, clock)],
             "serviceaccount-controller": [serviceaccount_controller(self._options.ca)],
             "statefulset-controller": [statefulset_controller(live, clock)],
+            "storage-version-migrator-controller": [storage_version_migrator(live, clock)]
+            if self._options.migrates_storage
+            else [],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
             KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],

@@ -97,16 +97,25 @@ class RealControlPlane:
 
     Without `controllers`, only etcd and the API server run, as under envtest: no ServiceAccounts are created, and Pods
     are admitted without one. Otherwise the controller manager and the scheduler run too, and `nodes` nodes whose Pods
-    become ready (by kwok). `api_server_arguments` are appended to the command line of the API server.
+    become ready (by kwok). `api_server_arguments` and `controller_manager_arguments` are appended to the command lines
+    of these programs.
 
     Raises ConfigError if the binaries are missing, and DeadlineExceeded if a part is not ready within a minute, with
     the last lines of its log.
     """
 
-    def __init__(self, *, controllers: bool = True, nodes: int = 2, api_server_arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        controllers: bool = True,
+        nodes: int = 2,
+        api_server_arguments: Sequence[str] = (),
+        controller_manager_arguments: Sequence[str] = (),
+    ) -> None:
         self._controllers = controllers
         self._nodes = nodes
         self._api_server_arguments = tuple(api_server_arguments)
+        self._controller_manager_arguments = tuple(controller_manager_arguments)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -222,6 +231,7 @@ class RealControlPlane:
             f"--cluster-signing-key-file={self._folder / 'ca.key'}",
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
+            *self._controller_manager_arguments,
         )
         self._run("kube-scheduler", *common, "--kube-api-qps=500", "--kube-api-burst=1000")
         stages = sorted((self._binaries.parent / "stages").glob("*.yaml"))

@@ -16,6 +16,7 @@ from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
 from kubewright_cli.deployed import client_of, unfinished
 from kubewright_cli.deployment import migration
+from kubewright_cli.deployment.servermigration import NOT_SERVED, discard
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
 
@@ -32,6 +33,9 @@ def command(kinds: tuple[str, ...], dry_run: bool, kubeconfig: Path | None, cont
     After another version became the storage version, existing objects stay stored in the old one until they are
     written again. This writes each of them once, without a change, and then removes the old versions from
     status.storedVersions of the CRD. After that, an old version can be removed from the program.
+
+    If the API server serves StorageVersionMigration, its migrator writes the objects. If it makes no progress for 30
+    seconds, this command writes them itself. The output says which of the two wrote them.
 
     Run it after `kubewright install` or `kubewright deploy`. If it is interrupted, run it again.
 
@@ -65,17 +69,23 @@ async def migrate(client: Client, crds: list[JSONObject], *, dry_run: bool = Fal
     with unfinished(_REMAINS) as done, console.progress("Migrating") as step:
         for crd in crds:
             planned = await migration.plan(client, crd)
-            if planned.old_versions and not dry_run:
-                await migration.migrate(client, planned, step)
-                done.changes += 1
-            console.say(_outcome(planned, dry_run=dry_run))
+            if dry_run:
+                console.say(_outcome(planned, would=True))
+                continue
+            if not planned.old_versions and await discard(client, planned.crd):
+                planned = await migration.plan(client, crd)
+            reason = await migration.migrate(client, planned, step) if planned.old_versions else ""
+            done.changes += bool(planned.old_versions)
+            if reason and reason != NOT_SERVED:
+                console.note(f"{planned.name}: the API server did not write the objects: {reason}")
+            console.say(_outcome(planned, by="this command" if reason else "the API server"))
 
 
-def _outcome(planned: migration.Migration, *, dry_run: bool) -> str:
+def _outcome(planned: migration.Migration, *, by: str = "", would: bool = False) -> str:
     version, old = planned.api.version, ", ".join(planned.old_versions)
     if not old:
         return f"{planned.name}: all objects are stored in {version}"
     count = f"{len(planned.objects)} object{'' if len(planned.objects) == 1 else 's'}"
-    if dry_run:
+    if would:
         return f"{planned.name}: would write {count} in {version}, and remove {old} from status.storedVersions"
-    return f"{planned.name}: {count} written in {version}, {old} removed from status.storedVersions"
+    return f"{planned.name}: {count} written in {version} by {by}, {old} removed from status.storedVersions"

@@ -6,9 +6,8 @@ change meanwhile. A migration that was interrupted can be run again. Objects are
 Not guaranteed: with several API servers, one that has not seen a new storage version yet may still write the old one.
 Wait some seconds after the CRD was changed.
 
-Works the same on every API server. A `StorageVersionMigration` would not: its kind is beta and off by default, it shows
-no progress, and where it is on (Kubernetes 1.36), it took more than 90 seconds for five objects, because it waits for
-the garbage collector to see a later change of the kind.
+The API server's own migrator writes the objects if it is on and makes progress; see `servermigration`. Its kind,
+StorageVersionMigration, is beta and off by default. Otherwise this module writes them, the same on every API server.
 
 Follows the storage version migrator of Kubernetes: objects that were deleted or that others write meanwhile are done.
 Source: https://kubernetes.io/docs/tasks/manage-kubernetes-objects/storage-version-migration/
@@ -36,6 +35,7 @@ from kubewright_cli.deployment.crds import (
     served_versions,
 )
 from kubewright_cli.deployment.objects import called
+from kubewright_cli.deployment.servermigration import migrate_by_server
 
 _AT_ONCE: Final = 8
 """Objects that are written at the same time."""
@@ -100,11 +100,20 @@ async def plan(client: Client, crd: JSONObject) -> Migration:
     return Migration(installed, api, tuple(await client.list(PartialObjectMetadata.of(api))))
 
 
-async def migrate(client: Client, migration: Migration, report: Callable[[str], None]) -> None:
+async def migrate(client: Client, migration: Migration, report: Callable[[str], None]) -> str:
     """Write the objects, then remove the old versions from `status.storedVersions`. `report` gets the progress.
 
+    Returns "" if the API server's migrator wrote the objects, or else why this command did.
     Raises ConfigError if the API server refuses writes, or if the CRD changed meanwhile. Running it again is safe.
     """
+    reason = await migrate_by_server(client, migration.crd, migration.api, migration.objects, report)
+    if reason:
+        await _write_all(client, migration, report)
+    await _forget_versions(client, migration)
+    return reason
+
+
+async def _write_all(client: Client, migration: Migration, report: Callable[[str], None]) -> None:
     objects = migration.objects
     failed: list[str] = []
     for start in range(0, len(objects), _AT_ONCE):
@@ -120,7 +129,6 @@ async def migrate(client: Client, migration: Migration, report: Callable[[str], 
             f"{migration.name}: objects were not written: {'; '.join(failed[:_SHOWN])}{more}. Correct them (kubectl "
             "edit) or your permissions, and run the same command again"
         )
-    await _forget_versions(client, migration)
 
 
 async def _write(client: Client, target: PartialObjectMetadata) -> str | None:
@@ -145,6 +153,8 @@ async def _forget_versions(client: Client, migration: Migration) -> None:
         before, now = migration.crd.metadata, crd.metadata
         if (now.uid, now.generation) != (before.uid, before.generation):
             break
+        if crd.status.stored_versions == [migration.api.version]:
+            return
         meta = {"resourceVersion": now.resource_version}
         patch = MergePatch({"metadata": meta, "status": {"storedVersions": [migration.api.version]}})
         try:

@@ -12,6 +12,7 @@ from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -20,11 +21,13 @@ _NAMESPACE: Final = "default"
 _PORT: Final = 6443
 
 
-def create_missing(resources: ResourceSet, service_cidr: str) -> None:
+def create_missing(resources: ResourceSet, options: ServerOptions) -> None:
     """Create missing objects. Existing ones are not touched, because an administrator may have changed them."""
+    off = {role for gv, api in catalog.OPTIONAL.items() if not options.is_on(gv) for role in api.roles}
     for obj in catalog.bootstrap_objects():
-        _create_missing(resources, _resource_of(resources, obj), decode_json(encode_json(obj)))
-    first = str(ipaddress.ip_network(service_cidr)[1])
+        if obj["metadata"]["name"] not in off:
+            _create_missing(resources, _resource_of(resources, obj), decode_json(encode_json(obj)))
+    first = str(ipaddress.ip_network(options.service_cidr)[1])
     _create_missing(resources, "services", _service(first))
 
 

@@ -8,12 +8,18 @@ from pathlib import Path
 
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.http.message import Handler
+from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.gvk import GroupVersion
+from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.user import UserInfo
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
-    """Settings of an API server. With the defaults, it keeps objects in memory and uses RBAC."""
+    """Settings of an API server. With the defaults, it keeps objects in memory and uses RBAC.
+
+    Raises ConfigError for an API in `runtime_config` that cannot be switched.
+    """
 
     data: Path | None = None
     """Folder for objects and keys; None: memory only."""
@@ -34,6 +40,10 @@ class ServerOptions:
     service_cidr: str = "10.96.0.0/16"
     """Range of the cluster IPs of Services."""
     node_ports: range = range(30000, 32768)
+    runtime_config: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    """APIs that are off by default, as with kube-apiserver's --runtime-config, but without a feature gate:
+    `{"storagemigration.k8s.io/v1beta1": True}`.
+    """
     disabled_admission: frozenset[str] = frozenset()
     """Names of disabled admission plugins."""
     kubelet: Handler | None = None
@@ -45,3 +55,15 @@ class ServerOptions:
     its `service`. They are called without a connection. They may be added and removed while the server runs.
     """
     clock: Clock = field(default_factory=SystemClock)
+
+    def __post_init__(self) -> None:
+        known = [str(gv) for gv in catalog.OPTIONAL]
+        for name in self.runtime_config:
+            if name not in known:
+                raise ConfigError(
+                    f'runtime config: "{name}" cannot be switched on or off here; choose from: {", ".join(known)}'
+                )
+
+    def is_on(self, gv: GroupVersion) -> bool:
+        """Return whether the server serves a built-in group version."""
+        return gv not in catalog.OPTIONAL or self.runtime_config.get(str(gv), False)

@@ -96,7 +96,7 @@ class APIServer:
 
     async def start(self) -> None:
         """Create the objects that every cluster has and this one lacks."""
-        create_missing(self.resources, self.options.service_cidr)
+        create_missing(self.resources, self.options)
         self._expiry.start()
         self._history_expiry.start()
         self._type_checking.start()

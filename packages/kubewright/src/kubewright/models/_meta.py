@@ -211,6 +211,15 @@ class Condition(Struct):
     This may be an empty string."""
 
 
+class GroupResource(Struct):
+    """A resource in any version: its API group and its plural."""
+
+    group: str
+    """The API group; empty for the core group."""
+    resource: str
+    """The plural, in lower case."""
+
+
 class Preconditions(Struct):
     """Conditions that an object must meet to be deleted."""
 

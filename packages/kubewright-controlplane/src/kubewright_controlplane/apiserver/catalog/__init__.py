@@ -21,14 +21,17 @@ from kubewright_controlplane.apiserver.catalog.facts import (
     Column,
     GroupFacts,
     OpenAPIDocument,
+    OptionalAPI,
     ResourceFacts,
     SubresourceFacts,
 )
 
 __all__ = [
+    "OPTIONAL",
     "Column",
     "GroupFacts",
     "OpenAPIDocument",
+    "OptionalAPI",
     "ResourceFacts",
     "SubresourceFacts",
     "bootstrap_objects",
@@ -43,6 +46,13 @@ __all__ = [
     "version",
 ]
 
+
+OPTIONAL: Final[Mapping[GroupVersion, OptionalAPI]] = {
+    GroupVersion("storagemigration.k8s.io", "v1beta1"): OptionalAPI(
+        "StorageVersionMigrator", frozenset({"system:controller:storage-version-migrator-controller"})
+    ),
+}
+"""The group versions that are off by default. All other functions of this module return their facts too."""
 
 _DATA: Final = Path(__file__).parents[1] / "data"
 

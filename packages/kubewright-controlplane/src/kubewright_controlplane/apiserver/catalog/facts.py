@@ -72,3 +72,13 @@ class OpenAPIDocument:
     """The same bytes, compressed: the body for a client that accepts gzip."""
     hash: str
     """SHA-512 of `json` in upper-case hex, as `/openapi/v3` names it in `serverRelativeURL`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalAPI:
+    """A group version that is off by default, and what a server has only while it is on."""
+
+    feature_gate: str
+    """The feature gate that a real API server needs, in addition to `--runtime-config`."""
+    roles: frozenset[str]
+    """The names of bootstrap roles and bindings."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Iterator
 from email.utils import formatdate
 from functools import cache
 from time import time
@@ -41,6 +42,8 @@ class OpenAPI:
         self._resources = resources
         self._generation = -1
         self._custom: dict[str, OpenAPIDocument] = {}
+        self._off: frozenset[str] = frozenset()
+        """The paths of built-in documents whose API is off."""
 
     def serve(self, request: Request, path: str) -> Response:
         """Answer a path below `/openapi/v3`, without its leading slash; the root if it is empty."""
@@ -61,15 +64,28 @@ class OpenAPI:
             if resource.openapi_schema is not None:
                 by_path.setdefault(resource.group_version.path[1:], []).append(resource)
         self._custom = {path: _custom_document(resources) for path, resources in by_path.items()}
+        self._off = frozenset(_paths_of_missing(self._resources))
 
     def _root(self) -> dict[str, JSONObject]:
-        hashes = dict(catalog.openapi_paths()) | {path: each.hash for path, each in self._custom.items()}
+        hashes = {path: each for path, each in catalog.openapi_paths().items() if path not in self._off}
+        hashes |= {path: each.hash for path, each in self._custom.items()}
         return {path: {"serverRelativeURL": _url(path, hashes[path])} for path in sorted(hashes)}
 
     def _document(self, path: str) -> OpenAPIDocument | None:
         if path in self._custom:
             return self._custom[path]
-        return catalog.openapi_v3(path) if path in catalog.openapi_paths() else None
+        is_built_in = path in catalog.openapi_paths() and path not in self._off
+        return catalog.openapi_v3(path) if is_built_in else None
+
+
+def _paths_of_missing(resources: ResourceSet) -> Iterator[str]:
+    """Yield the paths of the documents of built-in APIs that the server does not serve."""
+    served = {resource.group_version for resource in resources}
+    for gv in catalog.OPTIONAL:
+        if gv not in served:
+            yield gv.path[1:]
+        if not resources.has_group(gv.group):
+            yield f"apis/{gv.group}"
 
 
 def _url(path: str, digest: str) -> str:

@@ -54,6 +54,7 @@ _MODULES = {
     "resource.k8s.io": "devices",
     "scheduling.k8s.io": "scheduling",
     "storage.k8s.io": "storage",
+    "storagemigration.k8s.io": "storagemigration",
 }
 
 
@@ -68,13 +69,13 @@ class ServerParts:
 
 
 def install(server: ServerParts) -> None:
-    """Serve every built-in resource, in the order of discovery."""
+    """Serve every built-in resource that is on, in the order of discovery."""
     load = _SchemaLoader()
     for group in catalog.groups():
         module = _module(group.name)
         strategies: Mapping[str, Strategy] = module.strategies(server) if module else {}
         conversions: Mapping[VersionedPlural, Conversion] = getattr(module, "CONVERSIONS", {})
-        for gv in group.group_versions:
+        for gv in filter(server.options.is_on, group.group_versions):
             for facts in catalog.resources(gv):
                 plural = facts.resource.resource
                 strategy = strategies.get(plural) or PlainStrategy()

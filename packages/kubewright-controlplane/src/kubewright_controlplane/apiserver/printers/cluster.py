@@ -1,4 +1,5 @@
-"""Rows of the smaller groups: access, admission, scheduling, storage, coordination, flow control, devices."""
+"""Rows of the smaller groups: access, admission, scheduling, storage and its migrations, coordination, flow control,
+devices."""
 
 from __future__ import annotations
 
@@ -120,6 +121,13 @@ def _storage_class(obj: JSONObject, now: datetime) -> list[object]:
     ]
 
 
+def _storage_version_migration(obj: JSONObject, now: datetime) -> list[object]:
+    group, resource = text(obj, "spec", "resource", "group"), text(obj, "spec", "resource", "resource")
+    states = [each.get("type") for each in items(obj, "status", "conditions") if each.get("status") == "True"]
+    known = [each for each in states if each in ("Running", "Succeeded", "Failed")]
+    return [name(obj), f"{resource}.{group}" if group else resource, known[-1] if known else "Unknown"]
+
+
 def _volume_attachment(obj: JSONObject, now: datetime) -> list[object]:
     return [
         name(obj),
@@ -215,6 +223,7 @@ CELLS: Final[Mapping[str, Cells]] = {
     "rolebindings": _binding,
     "runtimeclasses": _runtime_class,
     "storageclasses": _storage_class,
+    "storageversionmigrations": _storage_version_migration,
     "validatingadmissionpolicies": _policy("validations"),
     "validatingadmissionpolicybindings": _policy_binding,
     "validatingwebhookconfigurations": _webhooks,

@@ -6,12 +6,21 @@ k8s.io/kubernetes pkg/apis/core/validation.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
+from kubewright.machinery.fields import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+)
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 
@@ -19,6 +28,16 @@ NameRule = Callable[[str], list[str]]
 
 _CACHED_LENGTH: Final = 256
 """Longer values are not cached, so that requests cannot fill memory. No valid name is longer."""
+
+_REASON: Final = r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_REASON_RULE: Final = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
+    "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or "
+    f"'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '{_REASON}')"
+)
+_STATUSES: Final = ("False", "True", "Unknown")
+_LONGEST_REASON: Final = 1024
+_LONGEST_MESSAGE: Final = 32 * 1024
 
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 NOT_POSITIVE: Final = "must be greater than zero"
@@ -88,6 +107,39 @@ def label_selector(path: str, selector: JSONObject | None) -> list[FieldError]:
     errors = labels(f"{path}.matchLabels", selector.get("matchLabels"))
     for index, expression in enumerate(selector.get("matchExpressions") or ()):
         errors += _requirement(f"{path}.matchExpressions[{index}]", expression)
+    return errors
+
+
+def conditions(path: str, conditions: Sequence[JSONObject] | None) -> list[FieldError]:
+    """Return the errors of a list of metav1.Conditions; none if it is absent."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, each in enumerate(conditions or ()):
+        kind = each.get("type") or ""
+        if kind in seen:
+            errors.append(duplicate(f"{path}[{index}].type", kind))
+        seen.add(kind)
+        errors += _condition(f"{path}[{index}]", each)
+    return errors
+
+
+def _condition(path: str, condition: JSONObject) -> list[FieldError]:
+    errors = named(f"{path}.type", condition.get("type") or "", names.qualified_name)
+    status, reason = condition.get("status") or "", condition.get("reason") or ""
+    if status not in _STATUSES:
+        errors.append(not_supported(f"{path}.status", status, _STATUSES))
+    if (generation := condition.get("observedGeneration") or 0) < 0:
+        errors.append(invalid(f"{path}.observedGeneration", generation, "must be greater than or equal to zero"))
+    if not condition.get("lastTransitionTime"):
+        errors.append(required(f"{path}.lastTransitionTime"))
+    if not reason:
+        errors.append(required(f"{path}.reason"))
+    elif not re.fullmatch(_REASON, reason):
+        errors.append(invalid(f"{path}.reason", reason, _REASON_RULE))
+    if len(reason.encode()) > _LONGEST_REASON:
+        errors.append(too_long(f"{path}.reason", _LONGEST_REASON))
+    if len((condition.get("message") or "").encode()) > _LONGEST_MESSAGE:
+        errors.append(too_long(f"{path}.message", _LONGEST_MESSAGE))
     return errors
 
 

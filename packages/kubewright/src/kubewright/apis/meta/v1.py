@@ -5,13 +5,14 @@ Follows k8s.io/apimachinery/pkg/apis/meta/v1.
 
 from __future__ import annotations
 
+from kubewright.models._meta import JSON as JSON
 from kubewright.models._meta import Condition as Condition
 from kubewright.models._meta import DeleteOptions as DeleteOptions
 from kubewright.models._meta import FieldSelectorRequirement as FieldSelectorRequirement
+from kubewright.models._meta import GroupResource as GroupResource
 from kubewright.models._meta import Int32 as Int32
 from kubewright.models._meta import Int64 as Int64
 from kubewright.models._meta import IntOrString as IntOrString
-from kubewright.models._meta import JSON as JSON
 from kubewright.models._meta import LabelSelector as LabelSelector
 from kubewright.models._meta import LabelSelectorRequirement as LabelSelectorRequirement
 from kubewright.models._meta import ListMeta as ListMeta
@@ -31,6 +32,7 @@ __all__ = [
     "Condition",
     "DeleteOptions",
     "FieldSelectorRequirement",
+    "GroupResource",
     "Int32",
     "Int64",
     "IntOrString",

@@ -1,0 +1,1 @@
+"""The kinds of `storagemigration.k8s.io`, one module per version."""
