@@ -1,4 +1,4 @@
-"""CertificateApproval, CertificateSigning and CertificateSubjectRestriction: permissions to approve and sign certificates.
+"""CertificateApproval, CertificateSigning and CertificateSubjectRestriction: permissions for signers.
 
 Follows k8s.io/kubernetes plugin/pkg/admission/certificates and pkg/certauthorization.
 """
