@@ -170,7 +170,7 @@ class AdmissionContext(BaseAdmissionContext, Generic[T]):
         self._old: T | None = None
         self._watched = watched
         self.before: list[bytes] | None = None
-        """The fields of the object as it was decoded; None if unused, replaced, or not watched."""
+        """The fields of the object as it was decoded; None if nothing used it, it was replaced, or is not watched."""
 
     @property
     def object(self) -> T:
