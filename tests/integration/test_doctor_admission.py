@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import socket
 from collections.abc import Sequence
 
 import pytest
@@ -21,6 +19,7 @@ from kubewright.client._patch import MergePatch
 from kubewright.policies import Policy, ValidatingPolicy, Validation
 from kubewright.testing import Cluster
 from kubewright.webhooks import AdmissionContext, ManagedCertificate, Webhook, validator
+from kubewright.webhooks._local_objects import of_run
 from kubewright_cli.deployment.apply import deploy, undeploy
 from kubewright_cli.deployment.policies import policy_problems
 from kubewright_cli.deployment.rollout import wait_for_webhooks
@@ -58,8 +57,8 @@ async def test_configurations_of_a_deployment_with_another_prefix_are_not_left_o
     assert [each for each in found if made.settings.name in each] == [f"validatingwebhookconfiguration/{own}"]
 
 
-@pytest.mark.parametrize("host", [socket.gethostname(), "elsewhere"])
-async def test_what_a_run_on_another_host_registered_is_not_left_over(cluster: Cluster, host: str) -> None:
+@pytest.mark.parametrize("is_here", [True, False])
+async def test_what_a_run_on_another_host_registered_is_not_left_over(cluster: Cluster, is_here: bool) -> None:
     made = manifests()
     name = f"{made.settings.name}.local-validating-webhook-configuration"
     hook = ValidatingWebhook(
@@ -69,13 +68,14 @@ async def test_what_a_run_on_another_host_registered_is_not_left_over(cluster: C
         failure_policy="Ignore",
         side_effects="None",
     )
-    metadata = ObjectMeta(name=name, annotations={"kubewright.dev/local-process": f"{host}/{os.getpid()}"})
+    annotations = of_run("1") if is_here else {"kubewright.dev/local-process": "elsewhere/1"}
+    metadata = ObjectMeta(name=name, annotations=annotations)
     await cluster.client.create(ValidatingWebhookConfiguration(metadata=metadata, webhooks=[hook]))
     try:
         found = [each.problem async for each in webhook_problems(cluster.client, made, deployed=False)]
     finally:
         await cluster.client.delete(ValidatingWebhookConfiguration, name)
-    assert bool([each for each in found if "was left by `kubewright run`" in each]) == (host != "elsewhere")
+    assert bool([each for each in found if "was left by `kubewright run`" in each]) == is_here
 
 
 async def test_a_policy_that_differs_from_the_program_is_found(cluster: Cluster) -> None:

@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Object)
 RUN: Final = "kubewright.dev/local-run"
 """The annotation with the identity of the run that registered an object."""
 _PROCESS: Final = "kubewright.dev/local-process"
-"""The annotation with the host and the process of that run: `laptop/4711`."""
+"""The annotation with the host and the process of that run: `laptop/pid:[4026531836]/4711`."""
 PROBE_LABEL: Final = "kubewright.dev/probe"
 """The label of a probe, by which the objects of its run recognize it."""
 PROBE_PREFIX: Final = "kubewright-probe-"
@@ -54,12 +54,20 @@ def local_prefix(manager: str) -> str:
 
 def of_run(run: str) -> dict[str, str]:
     """Return the annotations of what a run of this process registers."""
-    return {RUN: run, _PROCESS: f"{socket.gethostname()}/{os.getpid()}"}
+    return {RUN: run, _PROCESS: f"{_host()}/{os.getpid()}"}
 
 
 def is_of_other_host(annotations: Mapping[str, str]) -> bool:
     """Return whether a process on another host registered an object: nothing here knows whether it still runs."""
-    return annotations.get(_PROCESS, "").rpartition("/")[0] not in ("", socket.gethostname())
+    return annotations.get(_PROCESS, "").rpartition("/")[0] not in ("", _host())
+
+
+def _host() -> str:
+    """Return where process ids are unique: the host, and on Linux the namespace of its process ids."""
+    try:
+        return f"{socket.gethostname()}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
 
 
 def ended_process(annotations: Mapping[str, str]) -> int | None:
