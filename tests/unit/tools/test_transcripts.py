@@ -9,6 +9,8 @@ from tools.transcripts.alike import alike
 from tools.transcripts.replay import replay
 from tools.transcripts.session import Failed
 
+pytestmark = pytest.mark.timeout(300)  # they start shells
+
 PODS = """\
 NAME                   READY   STATUS    RESTARTS   AGE
 web-84c8cdb765-gjjcd   1/1     Running   0          9s
