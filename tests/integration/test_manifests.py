@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from integration.command import COMMAND
 from integration.kubectl import KUBECTL, Kubectl
 from integration.manifests import GOLDEN, by_name, each_project, installer, name, needs_kubectl
 from integration.manifests import kubectl as kubectl
