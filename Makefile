@@ -30,6 +30,8 @@ RELEASE_ARGS ?=
 LOCK_ARGS ?=
 MUTANTS_ARGS ?=
 COVERAGE_TESTS ?= tests/unit
+# Tests and demos start many processes, so compiled modules are kept. `make clean` removes them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show this help.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -45,6 +46,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     grouped = [each for each in session.items if each.get_closest_marker("xdist_group")]
     if in_worker and any("@" not in each.nodeid for each in grouped):
         raise GroupsIgnored("install a pytest as `make setup` does")
+    spare_garbage_collector()
+
+
+def spare_garbage_collector() -> None:
+    """Leave out of each collection what all tests share: modules, schemas and the tests themselves."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture

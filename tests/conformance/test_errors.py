@@ -175,3 +175,30 @@ async def test_an_unknown_dry_run_is_rejected(api: API, ns: str) -> None:
     assert answer.message == (
         'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: supported values: "All"'
     )
+
+
+@pytest.mark.parametrize("digits", [20, 5000])
+@pytest.mark.parametrize("parameter", ["limit", "watch=1&timeoutSeconds", "resourceVersion"])
+async def test_a_number_with_too_many_digits_is_a_bad_request(api: API, ns: str, parameter: str, digits: int) -> None:
+    number = "9" * digits
+    answer = (await api.get(f"{ns}/configmaps?{parameter}={number}")).expect(400)
+    assert answer.message.endswith(f'parsing "{number}": value out of range')
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"gracePeriodSeconds": "now"}, "string into Go struct field DeleteOptions.gracePeriodSeconds of type int64"),
+        ({"dryRun": "All"}, "string into Go struct field DeleteOptions.dryRun of type []string"),
+        ({"preconditions": "x"}, "string into Go struct field DeleteOptions.preconditions of type v1.Preconditions"),
+        ({"orphanDependents": "no"}, "string into Go struct field DeleteOptions.orphanDependents of type bool"),
+        ({"propagationPolicy": 5}, "number into Go struct field DeleteOptions.propagationPolicy of type"),
+    ],
+)
+async def test_delete_options_of_a_wrong_type_are_a_bad_request(
+    api: API, ns: str, options: dict[str, object], field: str
+) -> None:
+    (await api.post(f"{ns}/configmaps", config_map())).expect(201)
+    answer = (await api.delete(f"{ns}/configmaps/a", options)).expect(400)
+    assert answer.message.startswith(f"json: cannot unmarshal {field}")
+    (await api.get(f"{ns}/configmaps/a")).expect(200)

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 from docs.snippets import ROOT
 
 MINIMAL = ROOT / "tests/golden/projects/minimal"
-
-
-def test_the_reference_is_up_to_date_with_help() -> None:
-    command = [sys.executable, ROOT / "tools/cli_page.py", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}; run `make generate`"
 
 
 def test_the_page_names_exactly_the_generated_files() -> None:

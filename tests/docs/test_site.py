@@ -12,6 +12,7 @@ from tools.site import check, navigation, pages, reference, reference_pages
 
 from docs.snippets import ROOT
 
+pytestmark = pytest.mark.xdist_group("site")  # one worker loads the reference, once
 GOOD = '<html><body id="top"><a href="other.html#there">x</a><a href="https://kubernetes.io">y</a></body></html>'
 OTHER = '<html><head><script src="own.js"></script></head><body><h1 id="there">x</h1></body></html>'
 

@@ -41,8 +41,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "command",
-    [["mypy", "--config-file", "mypy.ini", "."], ["pyright", "--project", ".", "--pythonpath", sys.executable]],
-    ids=["mypy", "pyright"],
+    [
+        pytest.param(["mypy", "--config-file", "mypy.ini", "."], id="mypy", marks=pytest.mark.long),
+        pytest.param(["pyright", "--project", ".", "--pythonpath", sys.executable], id="pyright"),
+    ],
 )
 def test_the_type_checker_accepts_the_programs_in_strict_mode(command: list[str], folder: Path) -> None:
     done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)

@@ -8,12 +8,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from integration.kubectl import Kubectl
-from integration.manifests import GOLDEN, by_name, each_project, installer, name, needs_kubectl
+from integration.manifests import GOLDEN, PROJECTS, by_name, each_project, installer, name, needs_kubectl
 from integration.manifests import kubectl as kubectl
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError
@@ -315,26 +316,32 @@ EVERYTHING = (
 )
 
 
+SETS = {
+    "as it is": (),
+    "everything": (*EVERYTHING, "leaderElection.enabled=true", "metrics.enabled=true"),
+    "own namespace": ("watchNamespaces=own", "metrics.secure=true", "metrics.enabled=true"),
+    "some namespaces": ("watchNamespaces={default,kube-public}", "crd.keep=false"),
+    "nothing": (
+        "metrics.enabled=false",
+        "prometheus.enabled=false",
+        "networkPolicy.enabled=false",
+        "manager.replicas=1",
+        "leaderElection.enabled=false",
+        "rbac.helpers.enabled=false",
+    ),
+}
+
+
+def marks(project: Path, sets: str) -> list[pytest.MarkDecorator]:
+    return [] if project == FULL or sets == "as it is" else [pytest.mark.long]
+
+
 @needs_kubectl
-@each_project
 @pytest.mark.parametrize(
-    "sets",
+    ("project", "sets"),
     [
-        pytest.param((), id="as it is"),
-        pytest.param((*EVERYTHING, "leaderElection.enabled=true", "metrics.enabled=true"), id="everything"),
-        pytest.param(("watchNamespaces=own", "metrics.secure=true", "metrics.enabled=true"), id="own namespace"),
-        pytest.param(("watchNamespaces={default,kube-public}", "crd.keep=false"), id="some namespaces"),
-        pytest.param(
-            (
-                "metrics.enabled=false",
-                "prometheus.enabled=false",
-                "networkPolicy.enabled=false",
-                "manager.replicas=1",
-                "leaderElection.enabled=false",
-                "rbac.helpers.enabled=false",
-            ),
-            id="nothing",
-        ),
+        pytest.param(project, SETS[sets], id=f"{sets}-{project.name}", marks=marks(project, sets))
+        for project, sets in product(PROJECTS, SETS)
     ],
 )
 async def test_an_api_server_accepts_a_release_with_strict_validation(

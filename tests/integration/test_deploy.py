@@ -194,6 +194,22 @@ async def test_an_existing_namespace_remains(deployed: Deployed, namespace: str)
     await gone(deployed.client.get, Deployment, deployed.project.deployment, namespace=namespace)
 
 
+async def test_a_deploy_changes_nothing_if_a_kind_is_not_served(deployed: Deployed) -> None:
+    deployed.project.set("prometheus = true")
+    said = " ".join((await deployed.failed("deploy", "--no-wait")).split())
+    assert "the server has no kind ServiceMonitor in monitoring.coreos.com/v1" in said
+    assert "Nothing was changed; install the Prometheus operator, or remove prometheus = true" in said
+    assert await deployed.client.get_or_none(Namespace, deployed.project.namespace) is None
+    deployed.project.set()
+
+
+async def test_a_warning_of_the_api_server_is_printed_once(deployed: Deployed, namespace: str) -> None:
+    deployed.project.write(version='v1", deprecated="Gadgets are old')
+    await deployed.good("install")
+    await deployed.project.create(deployed.client, namespace)
+    assert (await deployed.good("uninstall", "--yes")).count("Gadgets are old") == 1
+
+
 async def test_kinds_and_their_objects_can_be_kept(deployed: Deployed, namespace: str) -> None:
     await deployed.good("deploy", "--no-wait")
     await deployed.project.create(deployed.client, namespace)

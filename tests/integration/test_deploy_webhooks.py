@@ -29,12 +29,8 @@ from kubewright.testing import Cluster
 from kubewright.webhooks._certificates import Certificates
 from kubewright_cli.deployment.conversions import conversion_of, service_of, url_of
 
-REGISTERED = (
-    MutatingWebhookConfiguration,
-    ValidatingWebhookConfiguration,
-    ValidatingAdmissionPolicyBinding,
-    ValidatingAdmissionPolicy,
-)
+CONFIGURATIONS = (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
+REGISTERED = (*CONFIGURATIONS, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicy)
 """What a local run of the project registers."""
 
 
@@ -208,6 +204,7 @@ async def test_webhooks_that_do_not_answer_are_found_and_undeployed(deployed: Wi
     await client.patch(Deployment, MergePatch({"spec": {"replicas": 0}}), name=name, namespace=project.namespace)
     await client.delete(Service, deployed.service[1], namespace=project.namespace)
     found = await deployed.findings()
+    assert f"scale deployment {name} --namespace {project.namespace} --replicas=1" in found["deployment"]
     for each in (f"validatingwebhookconfiguration/{project.validating}", f"crd/{project.crd}"):
         assert f"Service {'/'.join(deployed.service)}, which does not exist" in found[each]
 
@@ -238,16 +235,21 @@ async def test_what_a_killed_local_run_left_is_found_and_replaced(deployed: With
     await deployed.good("install")
     async with deployed.running() as process:
         await project.make(client, namespace, "one")
+        assert "policies gizmos.local-*" not in await deployed.findings()
         process.kill()
         await process.wait()
     found = await deployed.findings()
+    left = found["policies gizmos.local-*"]
+    assert f"were left by `kubewright run` (process {process.pid}), which has ended, and are still enforced" in left
     local = "validatingwebhookconfiguration/gizmos.local-validating-webhook-configuration"
     assert "was left by `kubewright run`, which no longer answers at https://127.0.0.1:" in found[local]
     assert f"kubectl delete {local.replace('/', ' ')}" in found[local]
     assert "its objects are converted by `kubewright run` at https://127.0.0.1:" in found[f"crd/{project.crd}"]
     await deployed.good("deploy", "--no-wait")
     assert await deployed.conversion() == (deployed.service, "")
+    command = left.partition("`kubectl delete ")[2].partition("`")[0]
     for kind in REGISTERED:
         for each in await client.list(kind):
             if each.metadata.name.startswith("gizmos.local-"):
+                assert kind in CONFIGURATIONS or f"{kind.__api__.kind.lower()}/{each.metadata.name}" in command.split()
                 await client.delete(each)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +139,24 @@ async def test_exec_into_an_added_debug_container_works(programs: Programs, kube
         await runs()  # its terminal never closes
     finally:
         programs.table.remove("busybox")
+
+
+async def test_output_that_nobody_reads_lets_the_process_wait(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.run(SLEEP)
+    endless = "import sys; data = 'x' * 65536\nwhile True: sys.stdout.write(data)"
+    before = resident()
+    process = await kubectl.start("exec", "p", "--", *PYTHON, endless)
+    try:
+        assert process.stdout is not None
+        await process.stdout.readexactly(1)
+        await asyncio.sleep(2)  # at full speed, this would be a gigabyte
+        assert resident() - before < 100
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+def resident() -> float:
+    """Return the memory of this process, in which the API server and the kubelet run, in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6

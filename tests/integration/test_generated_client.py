@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND, environment
+from integration import forked
+from integration.command import environment
 from integration.manifests import GOLDEN
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client import Unstructured
@@ -24,8 +25,7 @@ PYRIGHT = '{"include": ["."], "extraPaths": ["src"], "typeCheckingMode": "strict
 
 
 def generate(*arguments: str | Path, folder: Path = FULL, kubeconfig: Path | None = None) -> str:
-    command = [str(COMMAND), "generate", "client", *map(str, arguments)]
-    done = subprocess.run(command, cwd=folder, env=environment(kubeconfig), capture_output=True, text=True, check=False)
+    done = forked.run("generate", "client", *arguments, folder=folder, environment=environment(kubeconfig))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -39,8 +39,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def refused(*arguments: str | Path) -> str:
-    command = [str(COMMAND), "generate", "client", *map(str, arguments)]
-    done = subprocess.run(command, cwd=FULL, env=environment(None), capture_output=True, text=True, check=False)
+    done = forked.run("generate", "client", *arguments, folder=FULL, environment=environment(None))
     assert done.returncode == 2, done.stdout
     return done.stderr.splitlines()[-1]
 
@@ -84,7 +83,7 @@ ERRORS = 6
 @pytest.mark.parametrize(
     "checker",
     [
-        pytest.param(["mypy", "--strict", "--python-version=3.11", "."], id="mypy"),
+        pytest.param(["mypy", "--strict", "--python-version=3.11", "."], id="mypy", marks=pytest.mark.long),
         pytest.param(["pyright", "--pythonpath", sys.executable], id="pyright"),
     ],
 )

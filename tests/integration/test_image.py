@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from images import AMD64, ARM64, write_base, write_project
-from integration.command import COMMAND
+from integration import forked
 from integration.registries import PASSWORD, REGISTRY, USER, passwords, registry, tokens
 from kubewright_cli.image.bases import find_base
 from kubewright_cli.image.content import Platform
@@ -42,8 +42,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def image(project: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [COMMAND, "image", *map(str, arguments)]
-    return subprocess.run(command, cwd=project, env=os.environ, capture_output=True, text=True, check=False)
+    return forked.run("image", *arguments, folder=project, environment=os.environ)
 
 
 def built(project: Path, *arguments: object) -> str:

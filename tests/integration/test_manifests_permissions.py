@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import ssl
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND, environment
+from integration.command import environment, run
 from integration.kubectl import Kubectl
 from integration.manifests import installer, needs_kubectl
 from kubewright.machinery.json import JSONObject
@@ -121,10 +120,8 @@ async def deployed(cluster: Cluster, folder: Path, settings: str) -> AsyncIterat
     (project / "pyproject.toml").write_text(
         f'[project]\nname = "{project.name}"\n[tool.kubewright]\nmanager = "program:manager"\n{settings}'
     )
-    generating = await asyncio.create_subprocess_exec(
-        COMMAND, "generate", "installer", cwd=project, env=dict(os.environ), stdout=asyncio.subprocess.DEVNULL
-    )
-    assert await generating.wait() == 0
+    status, said = await asyncio.to_thread(run, "generate", "installer", folder=project)
+    assert status == 0, said
     file = str(project / "dist/install.yaml")
     await kubectl("apply", "--server-side", "--force-conflicts", "-f", file)
     await eventually(kubectl, "get", "berths,coasts", "--all-namespaces")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ from kubewright.apis.admissionregistration.v1 import (
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.client import Client
+from kubewright.client._transport import HTTPTransport, Transport
+from kubewright.http.message import Request, Response
 from kubewright.models import PolicyRule
 from kubewright.policies import (
     ApplyConfiguration,
@@ -43,7 +46,7 @@ KINDS = (
     MutatingAdmissionPolicy,
     MutatingAdmissionPolicyBinding,
 )
-MANAGERS = ("crates", "users", "documents", "params", "killed", "restricted")
+MANAGERS = ("crates", "users", "documents", "params", "killed", "restricted", "both")
 
 
 class CrateSpec(Model):
@@ -277,6 +280,38 @@ async def test_what_a_killed_run_left_is_replaced_by_the_next_run(crates: Cluste
 
         await eventually(is_gone)
     assert await local_names(client) == []
+
+
+class NoticedLate(Transport):
+    """A transport to an API server that uses the bindings of mutating policies only after some probes."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self._held: list[Request] = []
+        self._probes = 0
+
+    async def send(self, request: Request, *, timeout: float | None = None, stream: bool = False) -> Response:
+        if request.method == "PATCH" and "/mutatingadmissionpolicybindings/" in request.path:
+            self._held.append(request)
+            request = replace(request, target=f"{request.target}&dryRun=All")
+        elif request.method == "POST" and request.path.endswith("/configmaps"):
+            self._probes += 1
+            if self._probes == 5:
+                for each in self._held:
+                    await self._inner.send(each)
+        return await self._inner.send(request, timeout=timeout, stream=stream)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+async def test_a_manager_is_ready_when_both_types_of_policies_are_evaluated(crates: Cluster, namespace: str) -> None:
+    transport = NoticedLate(HTTPTransport(crates.config))
+    both = Manager(policies=[LIMITED, OWNED], name="both", transport=transport, policy_registration=LocalPolicies())
+    async with both:
+        made = await crates.client.create(crate("a", namespace, owner="", size=3), dry_run=True)
+        assert made.spec.owner
+        assert made.spec.size == 4
 
 
 async def test_a_run_without_permissions_says_what_it_needs(crates: Cluster, namespace: str) -> None:

@@ -17,18 +17,13 @@ from integration.making import files, make
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests/golden/projects"
-FORMS = ("minimal", "full")
+FORMS = (pytest.param("minimal", marks=pytest.mark.long), "full")
+"""The tutorial checks, tests and deploys a project of the minimal form."""
 TARGETS = (
     "help", "manifests", "generate", "fmt", "vet", "test", "test-e2e", "lint", "lint-fix", "build", "run",
     "docker-build", "docker-push", "docker-buildx", "build-installer", "install", "uninstall", "deploy", "undeploy",
 )  # fmt: skip
 """Kubebuilder's targets, except those that fetch tools and set up Kind."""
-
-
-def test_the_golden_projects_are_up_to_date() -> None:
-    command = [sys.executable, ROOT / "tools/golden_projects.py", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -56,6 +51,23 @@ def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:
     command = [COMMAND, "init", "--domain", "my.domain", "--project-name", "empty"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert "1 passed" in make("test", tmp_path, "--assume-old=vet")  # the test above checks the types
+
+
+def test_the_test_of_a_conversion_passes_when_a_version_is_no_longer_served(tmp_path: Path) -> None:
+    def kubewright(*arguments: str) -> None:
+        subprocess.run([COMMAND, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    kubewright("init", "--domain", "my.domain", "--project-name", "web")
+    for each in ("v1", "v2"):
+        kubewright("create", "api", "--version", each, "--kind", "Tenant")
+    kubewright("create", "webhook", "--kind", "Tenant", "--conversion")
+    types = tmp_path / "src/web/api/v2/tenant.py"
+    types.write_text(types.read_text().replace("storage=False", "storage=False, served=False"))
+    kubewright("generate")
+    command = [sys.executable, "-m", "pytest", "-q", "tests/test_tenant_conversion.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
 
 
 def test_an_image_is_made_of_a_fresh_project_without_a_container_engine(tmp_path: Path) -> None:

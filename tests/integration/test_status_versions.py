@@ -1,11 +1,17 @@
-"""`status` and `deploy` read objects in the version of the controller, also if another version is stored."""
+"""Commands and objects of which the operator reads another version than the stored one."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from kubewright import Context, CustomResource, Manager, Model, ObjectMeta, controller, field
-from kubewright.testing import Cluster
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
+from kubewright.testing import Cluster, gone
 from kubewright.webhooks import Conversion, ManagedCertificate, Spoke
+from kubewright.webhooks._certificates import Certificates
+from kubewright_cli.deployment import conversions, crds
 from kubewright_cli.deployment.compatibility import undecodable_objects
+from kubewright_cli.deployment.objects import Objects
 from kubewright_cli.deployment.status import status_of
 from kubewright_cli.manifests import Settings, render
 
@@ -58,3 +64,23 @@ async def test_objects_are_read_in_the_version_of_the_controller(cluster: Cluste
         assert [each async for each in undecodable_objects(cluster.client, manifests)] == []
         [kind] = (await status_of(cluster.client, manifests)).kinds
         assert (kind.total, kind.unconverged) == (1, ())
+
+
+async def test_an_install_keeps_the_ca_that_a_deploy_wrote(cluster: Cluster) -> None:
+    ca = Certificates.made(["alarms"], datetime.now(UTC)).bundle
+    conversion = Conversion(TextAlarm, Spoke(Alarm, convert_to=to_text, convert_from=from_text))
+    settings = Settings(
+        name="alarms", manager="alarms:manager", webhook_certificate="mine", webhook_ca_bundle=ca.decode()
+    )
+    manifests = render(Manager([reconcile], webhooks=[conversion], name="alarms"), [TextAlarm, Alarm], settings)
+    deployed = [each for each in manifests.objects() if each["kind"] == "CustomResourceDefinition"]
+    try:
+        assert [each async for each in crds.install(cluster.client, deployed, namespace=settings.namespace)]
+        [crd] = manifests.crds
+        assert not await Objects(cluster.client).differs(await conversions.to_install(cluster.client, crd))
+        assert [each async for each in crds.install(cluster.client, [crd])]
+        installed = await cluster.client.get(CustomResourceDefinition, f"alarms.{GROUP}")
+        assert conversions.ca_bundle_of(conversions.conversion_of(installed)) == ca
+    finally:
+        await cluster.client.delete(CustomResourceDefinition, f"alarms.{GROUP}")
+        await gone(cluster.client.get, CustomResourceDefinition, f"alarms.{GROUP}")

@@ -1,6 +1,6 @@
 """The tutorials, from an empty folder to a deployed and removed operator: their commands print what the pages show.
 
-`make transcripts` records their output.
+`make transcripts` records their output. `make test` replays the first page, `make test-long` the second one.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def test_the_commands_of_the_tutorial_print_what_it_shows() -> None:
     assert said == written, f"`make transcripts` records the current output:\n{difference(written, said)}"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(KUBECTL is None, reason="needs kubectl: `make controlplane` builds it")
 def test_the_commands_of_the_second_tutorial_print_what_it_shows() -> None:
     written = VERSIONS.read_text()

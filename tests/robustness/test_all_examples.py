@@ -45,7 +45,8 @@ class Storm(NamedTuple):
 
 
 STORMS = [
-    pytest.param(Storm(objects=20, deleted=10, changes=40, damages=10, kills=4), id="small"),
+    pytest.param(Storm(objects=10, deleted=10, changes=20, damages=5, kills=4), id="small"),
+    pytest.param(Storm(objects=20, deleted=10, changes=40, damages=10, kills=4), id="medium", marks=pytest.mark.long),
     pytest.param(Storm(objects=100, deleted=10, changes=100, damages=20, kills=8), id="large", marks=pytest.mark.long),
 ]
 SHARE = 0.1

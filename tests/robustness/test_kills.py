@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(12
 SEED = 20261120
 
 
-@pytest.mark.parametrize(("kills", "objects"), [(10, 30), pytest.param(50, 100, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("kills", "objects"), [(10, 15), pytest.param(50, 100, marks=pytest.mark.long)])
 async def test_objects_converge_although_the_operator_is_killed_many_times(
     cluster: Cluster, namespace: str, tmp_path: Path, kills: int, objects: int
 ) -> None:

@@ -193,7 +193,7 @@ class AtWrite:
 @pytest.mark.parametrize(
     ("victim", "every"),
     [
-        ("operator", 6),
+        ("operator", 12),
         pytest.param("operator", 1, marks=pytest.mark.long),
         pytest.param("migration", 1, marks=pytest.mark.long),
     ],

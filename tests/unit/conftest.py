@@ -7,10 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kubewright.testing import VirtualClock, VirtualTimeLoop
 
 _HERE = Path(__file__).parent
+
+settings.register_profile("no time", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no time")  # how fast a machine is says nothing about the code
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

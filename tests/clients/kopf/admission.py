@@ -28,7 +28,7 @@ def fill(body, patch, warnings, dryrun, **_):
 
 @kopf.on.validate("configmaps", labels={"door": kopf.PRESENT}, operation="CREATE", id="colors")
 def check_color(body, **_):
-    if body["data"]["color"] == "black":
+    if body.get("data", {}).get("color") == "black":
         raise kopf.AdmissionError("no black doors", code=422)
 
 

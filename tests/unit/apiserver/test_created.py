@@ -16,6 +16,7 @@ import pytest
 
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.testing import VirtualClock
+from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
 from unit.apiserver.harness import ADMIN, API
@@ -46,7 +47,9 @@ NODE_PORTS = range(30000, 32771)
 
 @pytest.fixture
 async def api(clock: VirtualClock) -> AsyncIterator[API]:
-    server = APIServer(ServerOptions(clock=clock, tokens={"admin": ADMIN}, disabled_admission=QUIET))
+    every = {str(gv): True for gv in catalog.OPTIONAL}
+    options = ServerOptions(clock=clock, tokens={"admin": ADMIN}, disabled_admission=QUIET, runtime_config=every)
+    server = APIServer(options)
     await server.start()
     yield API(server, clock)
     await server.close()

@@ -35,11 +35,14 @@ def create(*arguments: str) -> Result:
     return run("create", "webhook", *arguments)
 
 
-def create_conversion(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own, which imports the types."""
+def run_aside(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, which imports the types."""
     kubewright = str(Path(sys.executable).with_name("kubewright"))
-    command = [kubewright, "create", "webhook", "--conversion", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run([kubewright, *arguments], capture_output=True, text=True, check=False)
+
+
+def create_conversion(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_aside("create", "webhook", "--conversion", *arguments)
 
 
 def refused(*arguments: str) -> str:
@@ -123,10 +126,11 @@ def test_a_project_of_before_gets_the_extra_and_the_registration_of_tests(projec
 def test_what_cannot_be_edited_is_left_to_the_author(project: Path) -> None:
     (project / "src/web/main.py").write_text("from web.operator import manager\n")
     (project / "tests/conftest.py").write_text("")
-    done = create("--kind", "Tenant", "--defaulting")
+    done = create("--kind", "Tenant", "--defaulting", "--programmatic-validation")
     assert done.exit_code == 0
-    assert "src/web/main.py has changed since `kubewright init` wrote it" in done.output
-    assert "webhooks=[tenant_v1.set_defaults], webhook_certificate=ManagedCertificate()" in done.output
+    assert done.output.count("src/web/main.py has changed since `kubewright init` wrote it") == 1
+    added = "webhooks=[tenant_v1.set_defaults, tenant_v1.validate], webhook_certificate=ManagedCertificate()"
+    assert added in done.output
     assert "tests/conftest.py has no manager.replace(config=account)" in done.output
 
 
@@ -155,6 +159,15 @@ def test_a_command_that_makes_no_sense_names_the_way_out(project: Path, argument
     assert not (project / "src/web/webhook").exists()
 
 
+@pytest.mark.parametrize("content", [b"[[[", b"\xff"])
+def test_settings_that_cannot_be_read_are_named(project: Path, content: bytes) -> None:
+    (project / "pyproject.toml").write_bytes(content)
+    done = create("--kind", "Tenant", "--defaulting")
+    assert done.exit_code == 1
+    assert "Error: pyproject.toml: " in done.output
+    assert not (project / "src/web/webhook").exists()
+
+
 def test_existing_webhooks_are_named() -> None:
     assert create("--kind", "Tenant", "--defaulting").exit_code == 0
     run("create", "api", "--version", "v2", "--kind", "Tenant")
@@ -179,8 +192,56 @@ def test_a_kind_of_kubernetes_gets_webhooks(project: Path) -> None:
     done = create("--group", "core", "--kind", "Pod", "--programmatic-validation")
     assert done.exit_code == 0
     assert "from kubewright.apis.core.v1 import Pod\n" in (project / "src/web/webhook/pod_v1.py").read_text()
+    assert '"metadata": {"name": "example",' in (project / "tests/test_pod_v1_webhook.py").read_text()
     assert create("--group", "apps", "--version", "v1", "--kind", "Deployment", "--defaulting").exit_code == 0
     assert '"spec": {"selector": {}, "template": {}},' in (project / "tests/test_deployment_v1_webhook.py").read_text()
+
+
+CRD = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: lighthouses.coast.example.org}
+spec:
+  group: coast.example.org
+  names: {kind: Lighthouse, plural: lighthouses}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            required: [lit, height]
+            properties: {lit: {type: boolean}, height: {type: integer}}
+"""
+
+
+def test_a_third_party_kind_gets_webhooks_with_tests_that_pass(project: Path) -> None:
+    (project / "crd.yaml").write_text(CRD)
+    assert run("generate", "models", "crd.yaml", "--output", "src/web/apis").exit_code == 0
+    (project / "src/web/apis/__init__.py").write_text("")
+    [module] = (each.stem for each in (project / "src/web/apis").glob("*v1.py"))
+    where = ("--kind", "Lighthouse", "--external-api-path", f"web.apis.{module}")
+    done = run_aside("create", "webhook", *where, "--programmatic-validation")
+    assert done.returncode == 0, done.stderr
+    again = run_aside("create", "webhook", "--group", "coast.example.org", "--kind", "Lighthouse", "--defaulting")
+    assert again.returncode == 0, again.stderr
+    assert f"from web.apis.{module} import Lighthouse\n" in (project / "src/web/webhook/lighthouse_v1.py").read_text()
+    [tenant, lighthouse] = yaml.load((project / "PROJECT").read_text())["resources"]
+    assert (tenant["kind"], lighthouse["external"], lighthouse["path"]) == ("Tenant", True, f"web.apis.{module}")
+    tests = [sys.executable, "-m", "pytest", "-q", "tests/test_lighthouse_v1_webhook.py"]
+    said = subprocess.run(tests, capture_output=True, text=True, check=False).stdout
+    assert "3 passed" in said, said
+    assert "is a kind of another project" in run_aside("create", "webhook", *where, "--conversion").stderr
+    wrong = run_aside("create", "webhook", *where, "--defaulting", "--group", "other.org").stderr
+    assert "is a class of coast.example.org/v1, not other.org/v1; omit --group and --version" in wrong
+    missing = run_aside("create", "webhook", *where[:3], "web.nowhere", "--defaulting").stderr
+    assert 'there is no module "web.nowhere"; `kubewright generate models` writes' in missing
 
 
 def test_kinds_of_the_same_name_in_two_groups_get_webhooks_of_different_names(project: Path) -> None:

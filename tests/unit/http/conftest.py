@@ -12,7 +12,7 @@ import uvloop
 
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler
-from kubewright.http.request_parser import Limits
+from kubewright.http.request_parser import Admit, Limits
 from kubewright.http.server import Server
 
 
@@ -47,8 +47,8 @@ async def serve() -> AsyncIterator[Callable[..., Awaitable[Server]]]:
     """A function that starts a server without TLS; all are closed at the end."""
     servers: list[Server] = []
 
-    async def start(handler: Handler, limits: Limits | None = None) -> Server:
-        server = Server(handler, limits=limits)
+    async def start(handler: Handler, limits: Limits | None = None, admit: Admit | None = None) -> Server:
+        server = Server(handler, limits=limits, admit=admit)
         await server.start()
         servers.append(server)
         return server

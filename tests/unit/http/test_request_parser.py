@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kubewright.http.message import Peer, Request
-from kubewright.http.request_parser import Limits, Refused, RequestParser
+from kubewright.http.request_parser import Bodies, Limits, Refused, RequestParser
 
 STREAM = (
     b"GET /one?a=%20b HTTP/1.1\r\nHost: x\r\nAccept: a\r\nAccept: b\r\n\r\n"
@@ -20,7 +20,8 @@ STREAM = (
 def parsed(pieces: list[bytes]) -> tuple[list[Request], str]:
     """Return the requests in `pieces`, and the reason if parsing ended early."""
     requests: list[Request] = []
-    parser = RequestParser(Limits(), Peer(), requests.append, lambda: None)
+    limits = Limits()
+    parser = RequestParser(limits, Bodies(limits.bodies), None, Peer(), requests.append, lambda: None)
     try:
         for piece in pieces:
             parser.feed(piece)
@@ -39,7 +40,6 @@ def cut(stream: bytes, places: set[int]) -> list[bytes]:
 PLACES = st.sets(st.integers(1, len(STREAM) - 1))
 
 
-@settings(deadline=None)
 @given(PLACES)
 def test_valid_requests(places: set[int]) -> None:
     requests, refusal = parsed(cut(STREAM, places))
@@ -56,7 +56,6 @@ def test_valid_requests(places: set[int]) -> None:
     assert requests[2].headers == {"host": "x", "transfer-encoding": "chunked"}
 
 
-@settings(deadline=None)
 @given(PLACES, st.integers(0, len(STREAM) - 1), st.binary(min_size=1, max_size=8))
 def test_damaged_requests(places: set[int], where: int, damage: bytes) -> None:
     """They are rejected or mean something else, but the same for any pieces, and no other error is raised."""

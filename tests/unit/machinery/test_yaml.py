@@ -55,7 +55,7 @@ def test_a_yaml_1_1_parser_reads_the_same_document(document: dict[str, object]) 
     [
         ("yes", True), ("y", True), ("Off", False), ("n", False), ("1e3", 1000.0), ("0o14", 12), ("014", 12),
         ("0x1F", 31), ("-0b11", -3), ("1_000", 1000), ("12:30", "12:30"), ("2026-01-02", "2026-01-02"), ("~", None),
-        ("", None), ("+.inf", float("inf")), ("nginx", "nginx"), ("'1'", "1"),
+        ("", None), ("nginx", "nginx"), ("'1'", "1"),
     ],
 )  # fmt: skip
 def test_scalars_are_read_as_go_reads_them(text: str, value: object) -> None:

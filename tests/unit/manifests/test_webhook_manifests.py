@@ -20,7 +20,7 @@ from kubewright.webhooks import (
     defaulter,
     validator,
 )
-from kubewright_cli.manifests import Manifests, Settings, kustomize, render
+from kubewright_cli.manifests import Manifests, Settings, chart, kustomize, render
 
 
 class Spec(Model):
@@ -204,6 +204,14 @@ def test_crds_alone_name_no_webhook() -> None:
     assert "conversion" not in yaml.load(files["config/crd/bases/fleet.test_ships.yaml"])["spec"]
     default = yaml.load(files["config/default/kustomization.yaml"])
     assert default["patches"] == [{"path": "webhook_in_ships.yaml"}]
+
+
+def test_braces_in_conditions_are_not_for_helm() -> None:
+    @validator(Ship, match_conditions={"text": "object.metadata.name != '{{ x }}'"})
+    def check_named(ctx: AdmissionContext[Ship]) -> None: ...
+
+    text = chart.files(manifests(check_named, **SELF_MADE))["dist/chart/templates/webhook/manifests.yaml"]
+    assert "object.metadata.name != '{{ `{{` }} x }}'" in text.replace("''", "'")
 
 
 def test_kinds_of_the_same_plural_have_different_patches() -> None:

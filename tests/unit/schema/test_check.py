@@ -84,6 +84,15 @@ def test_schemas_from_controller_gen_are_accepted() -> None:
             'default: Invalid value: {"b":1}: must not have unknown fields',
         ),
         (
+            {
+                "type": "object",
+                "x-kubernetes-embedded-resource": True,
+                "x-kubernetes-preserve-unknown-fields": True,
+                "default": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": 5}},
+            },
+            'default: Invalid value: {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":5}}: json: cannot',
+        ),
+        (
             {"type": "object", "x-kubernetes-list-type": "set"},
             'type: Invalid value: "object": must be array if x-kubernetes-list-type is specified',
         ),

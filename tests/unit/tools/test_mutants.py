@@ -10,6 +10,8 @@ import pytest
 from tools.mutants import AREAS, ROOT, Area, MutantsError, mutants_of, run, sample, summary
 
 HERE = Path("demo.py")
+runs_tests = pytest.mark.timeout(300)
+"""For tests that start further test runs."""
 
 
 def changes(source: str) -> dict[str, str]:
@@ -115,13 +117,6 @@ def test_every_area_has_code_and_tests(name: str) -> None:
     assert list((ROOT / area.tests).rglob("test_*.py"))
 
 
-def test_a_sample_depends_on_the_seed_alone_and_takes_from_every_area() -> None:
-    first = sample(ROOT, AREAS, 10, 1)
-    assert first == sample(ROOT, AREAS, 10, 1)
-    assert first != sample(ROOT, AREAS, 10, 2)
-    assert [name for name, _ in first] == 2 * list(AREAS)
-
-
 MODULE = '''\
 """A bank."""
 
@@ -163,6 +158,14 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_sample_depends_on_the_seed_alone_and_takes_from_every_area(repository: Path) -> None:
+    areas = {name: Area("src/demo", "tests") for name in ("bank", "shop", "mint")}
+    first = sample(repository, areas, 6, 1)
+    assert first == sample(repository, areas, 6, 1)
+    assert first != sample(repository, areas, 6, 2)
+    assert [name for name, _ in first] == 2 * list(areas)
+
+
 def outcomes(repository: Path, wanted: str) -> str:
     """Return the output of a run for the mutants whose change matches."""
     said: list[str] = []
@@ -173,6 +176,7 @@ def outcomes(repository: Path, wanted: str) -> str:
     return "\n".join(said)
 
 
+@runs_tests
 def test_a_change_that_no_test_notices_survives_and_the_others_are_killed(repository: Path) -> None:
     said = outcomes(repository, "0 < amount")
     assert "killed            src/demo/bank.py:5  `0 < amount <= balance` became `0 < amount < balance`" in said
@@ -181,12 +185,14 @@ def test_a_change_that_no_test_notices_survives_and_the_others_are_killed(reposi
     assert (repository / "src/demo/bank.py").read_text() == MODULE
 
 
+@runs_tests
 def test_tests_that_hang_are_ended_and_count_as_killed(repository: Path) -> None:
     said = outcomes(repository, "append.*dropped")
     assert "killed (timeout)  src/demo/bank.py:10  `ready.append(1)` dropped" in said
     assert "1 mutants: 1 killed (1 by a timeout), 0 survived" in said
 
 
+@runs_tests
 def test_tests_that_fail_without_a_change_are_reported(repository: Path) -> None:
     (repository / "tests/test_bank.py").write_text("def test_it() -> None:\n    assert False\n")
     with pytest.raises(MutantsError, match="tests: the tests fail without a change; fix them first"):

@@ -1,9 +1,7 @@
-"""Transcripts: the output of commands matches the pages and the files of `make generate`."""
+"""Transcripts: pages and files with the output of commands. `make check` replays those of this repository's files."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ from tools.transcripts.alike import alike
 from tools.transcripts.replay import replay
 from tools.transcripts.session import Failed
 
-ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.timeout(300)  # they start shells
 
 PODS = """\
 NAME                   READY   STATUS    RESTARTS   AGE
@@ -24,14 +22,6 @@ def replayed(folder: Path, page: str) -> str:
     path = folder / "README.md"
     path.write_text(page)
     return replay(path)
-
-
-@pytest.mark.timeout(300)
-def test_commands_print_the_documented_output() -> None:
-    transcripts = sorted((ROOT / "tests/golden/transcripts").glob("*.txt"))
-    command = [sys.executable, "-m", "tools.transcripts", "--check", *transcripts]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_page_is_updated_with_the_current_output(tmp_path: Path) -> None:

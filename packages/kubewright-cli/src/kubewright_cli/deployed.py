@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -80,8 +81,8 @@ class Target:
 
 
 def client_of(config: Config) -> Client:
-    """Return the client that commands use. It prints the warnings of the API server."""
-    return Client(config, user_agent=FIELD_MANAGER, field_manager=FIELD_MANAGER, on_warning=console.warn)
+    """Return the client that commands use. It prints each warning of the API server once."""
+    return Client(config, user_agent=FIELD_MANAGER, field_manager=FIELD_MANAGER, on_warning=cache(console.warn))
 
 
 class Done:

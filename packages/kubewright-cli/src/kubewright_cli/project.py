@@ -23,7 +23,7 @@ from kubewright.machinery._suggestions import nearest
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 from kubewright.manager._program import check_flags
-from kubewright.models import CustomResource, kinds_of
+from kubewright.models import CustomResource, Object, kinds_of
 from kubewright.webhooks import Conversion
 from kubewright_cli.manifests import Manifests, Settings, render
 from kubewright_cli.manifests.program import Program
@@ -117,6 +117,23 @@ def _load_manager(root: Path, reference: str) -> Manager:
     if not isinstance(found, Manager):
         raise ConfigError(f'"{reference}" (tool.kubewright.manager) is not a Manager but {type(found).__name__}')
     return found
+
+
+def load_class(root: Path, module: str, kind: str) -> type[Object]:
+    """Return the class of a kind in a module that the project can import, for example of a third-party kind.
+
+    Raises ConfigError if there is no such module or class, or if the module cannot be imported.
+    """
+    _import_from(root)
+    try:
+        found = getattr(_import(root, module), kind, None)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f'there is no module "{module}"; `kubewright generate models` writes modules of third-party kinds'
+        ) from error
+    if isinstance(found, type) and issubclass(found, Object) and found.__api__.kind == kind:
+        return found
+    raise ConfigError(f'the module "{module}" has no class {kind} of that kind; name the module that declares it')
 
 
 def _kinds(root: Path, reference: str, manager: Manager) -> list[type[CustomResource]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Iterable
 from copy import copy
@@ -127,6 +128,7 @@ async def _serve(environment: Environment, kubeconfig: Path, kept: str) -> None:
     stopping = asyncio.Event()
     on_stop_signal(stopping.set)
     async with serving(environment, kubeconfig, kept=kept):
+        gc.freeze()  # what exists by now stays until the end; a garbage collection need not look at it
         await stopping.wait()
 
 

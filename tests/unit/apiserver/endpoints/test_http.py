@@ -203,3 +203,31 @@ async def test_service_account_keys_are_published_at_the_configured_path(api: AP
     keys = await api("GET", "/openid/v1/jwks")
     assert keys.headers["content-type"] == "application/jwk-set+json"
     assert json.loads(await keys.read())["keys"][0]["alg"] in configuration["id_token_signing_alg_values_supported"]
+
+
+async def test_names_that_clients_invent_fill_neither_metrics_nor_memory(api: API) -> None:
+    long = "x" * 10_000
+    for number in range(50):
+        await api.rejected(403, "GET", f"/apis/{long}{number}/v1/things", token="")
+        await api.rejected(403, "GET", f"/{long}{number}", token="")
+    text = (await (await api("GET", "/metrics")).read()).decode()
+    assert long not in text
+    assert len(text) < 20_000
+
+
+async def test_a_body_of_many_mistakes_costs_as_much_as_its_size(api: API) -> None:
+    """Fails by its time limit if the cost is quadratic: each of these took minutes."""
+    unknown = {"metadata": {"name": "a"}, **{f"x{number}": 1 for number in range(200_000)}}
+    await api.ok("POST", f"{CONFIG_MAPS}?dryRun=All", unknown)
+    response = await api("POST", f"{CONFIG_MAPS}?fieldValidation=Strict", unknown)
+    assert response.status == 400
+    doubled = b'{"metadata":{"name":"a"},' + b",".join([b'"x":1'] * 200_000) + b"}"
+    assert (await api("POST", f"{CONFIG_MAPS}?fieldValidation=Strict", doubled)).status == 400
+    await api.config_map("a")
+    names = [f"example.com/{number}" for number in range(100_000)]
+    for patch in (
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": names, "finalizers": names[:1]}},
+        {"metadata": {"$setElementOrder/finalizers": names, "finalizers": names[:1]}},
+    ):
+        content_type = "application/strategic-merge-patch+json"
+        assert (await api("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=content_type)).status < 500

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.machinery.errors import ConfigError, Gone
+from kubewright.machinery.errors import ConfigError, Gone, InternalError
 from kubewright_controlplane.apiserver.storage.log import SQLiteLog
 from kubewright_controlplane.apiserver.storage.store import Store
 
@@ -145,3 +145,41 @@ def test_the_error_of_an_unusable_folder_names_it(tmp_path: Path) -> None:
     file.write_text("not a folder")
     with pytest.raises(ConfigError, match=f'data folder "{file}" cannot be used'):
         SQLiteLog(file)
+
+
+async def test_the_files_are_private(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    store = Store(log=SQLiteLog(folder))
+    put(store, "a")
+    await store.flush()
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())}
+    assert modes.pop("data") == 0o700
+    assert set(modes) >= {"log.db", "log.db-wal", "server.pid"}
+    assert set(modes.values()) == {0o600}
+    await store.close()
+
+
+@pytest.mark.parametrize("name", ["log.db", "server.pid"])
+def test_a_symbolic_link_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    other = tmp_path / "other"
+    other.write_text("precious")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / name).symlink_to(other)
+    with pytest.raises(ConfigError, match="cannot be used"):
+        SQLiteLog(folder)
+    assert other.read_text() == "precious"
+
+
+async def test_a_write_that_fails_on_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = SQLiteLog(tmp_path)
+    store = Store(log=log)
+
+    def fail(rows: object) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(log, "_write", fail)
+    put(store, "a")
+    with pytest.raises(InternalError, match="the data folder cannot be written: disk I/O error"):
+        await store.flush()
+    await store.close()

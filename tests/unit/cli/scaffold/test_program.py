@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright_cli.scaffold.program import ModuleImport, with_controller, with_registration, with_webhook
+from kubewright_cli.scaffold.sources import with_import
 
 CAPTAIN = ModuleImport("fleet.controller", "captain")
 
@@ -18,6 +19,11 @@ manager = Manager(
     name="fleet",
 )
 '''
+
+
+def test_an_import_after_the_last_line_begins_a_line() -> None:
+    added = "from kubewright import Manager\nfrom kubewright.webhooks import ManagedCertificate\n"
+    assert with_import("from kubewright import Manager", "kubewright.webhooks", "ManagedCertificate") == added
 
 
 def test_the_first_controller_gets_a_section_of_imports_and_a_line() -> None:

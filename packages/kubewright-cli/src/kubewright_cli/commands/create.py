@@ -9,11 +9,12 @@ from typing import Final
 import click
 
 from kubewright.machinery.errors import ConfigError
+from kubewright.models import Object
 from kubewright.models._custom import plural_of
 from kubewright.webhooks._names import path_error
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH, Name, not_here, required
-from kubewright_cli.project import Project
+from kubewright_cli.project import Project, load_class
 from kubewright_cli.scaffold import plan, webhooks
 from kubewright_cli.scaffold.changes import Changes, WouldOverwrite
 from kubewright_cli.scaffold.names import group_errors, kind_errors, module_name, plural_errors, version_errors
@@ -22,6 +23,7 @@ from kubewright_cli.scaffold.versions import newness
 
 _GROUPS_OF_KUBERNETES: Final = ("apps", "core")
 """Groups that are more often meant to be those of Kubernetes than to be new ones."""
+_THIRD_PARTY: Final = "for a kind of another project, name the module of its class: --external-api-path"
 
 
 def _path_errors(path: str) -> list[str]:
@@ -162,7 +164,14 @@ def controller_command(group: str, version: str | None, kind: str | None, force:
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @not_here("--make", "`make manifests` generates files; omit the option")
 @not_here("--plural", "the plural is that of the kind; omit the option")
-@not_here("--external-api-path", "for a kind of another project, write the webhook yourself: see docs/webhooks.md")
+@click.option(
+    "--external-api-path",
+    "module",
+    metavar="MODULE",
+    default="",
+    help="For a third-party kind: the module of its class, as `kubewright generate models` writes it.",
+)
+@not_here("--external-api-domain", "the class says which group it has; omit the option")
 def webhook_command(
     group: str,
     version: str | None,
@@ -173,9 +182,10 @@ def webhook_command(
     spokes: tuple[str, ...],
     defaulting_path: str | None,
     validation_path: str | None,
+    module: str,
     force: bool,
 ) -> None:
-    """Add webhooks for an existing kind of this project or of Kubernetes.
+    """Add webhooks for an existing kind of this project, of Kubernetes or of another project.
 
     Writes functions to edit and their tests, and adds them to the Manager, with a certificate. Run it again to add
     others: your edits stay.
@@ -185,20 +195,20 @@ def webhook_command(
       kubewright create webhook --kind WebServer --defaulting --programmatic-validation
       kubewright create webhook --version v1 --kind WebServer --conversion --spoke v1alpha1
       kubewright create webhook --group core --version v1 --kind Pod --programmatic-validation
+      kubewright create webhook --kind Certificate --defaulting --external-api-path my_operator.apis.cert_manager_io_v1
     """
     root = project_root()
     record = Record.load(root)
     kind = required("--kind", kind, "What kind", kind_errors)
     if not (defaulting or programmatic_validation or conversion):
         raise click.UsageError("nothing to write; pass --defaulting, --programmatic-validation or --conversion")
-    for option, given, needed in (
-        ("--spoke", spokes, "--conversion" if not conversion else ""),
-        ("--defaulting-path", defaulting_path, "--defaulting" if not defaulting else ""),
-        ("--validation-path", validation_path, "--programmatic-validation" if not programmatic_validation else ""),
-    ):
-        if given and needed:
-            raise click.UsageError(f"{option} needs {needed}")
-    resource = _reviewed(root, record, group, version, kind)
+    _refuse_alone("--spoke", spokes, "--conversion", conversion)
+    _refuse_alone("--defaulting-path", defaulting_path, "--defaulting", defaulting)
+    _refuse_alone("--validation-path", validation_path, "--programmatic-validation", programmatic_validation)
+    if module:
+        resource = _third_party(record, group, version, load_class(root, module, kind), module)
+    else:
+        resource = _reviewed(root, record, group, version, kind)
     others = [each for each in record.versions_of(resource.group, kind) if each.api and each != resource]
     asked = Webhooks(
         defaulting,
@@ -209,7 +219,17 @@ def webhook_command(
     )
     if not force:
         _refuse_existing(record, [resource, *others], resource, asked)
-    kinds = Project.load(root).kinds if conversion else []
+    _create_webhooks(root, record, resource, asked, force=force)
+
+
+def _refuse_alone(option: str, given: object, needed: str, has_needed: bool) -> None:
+    """Raise UsageError for an option that means nothing without another one."""
+    if given and not has_needed:
+        raise click.UsageError(f"{option} needs {needed}")
+
+
+def _create_webhooks(root: Path, record: Record, resource: Resource, asked: Webhooks, *, force: bool) -> None:
+    kinds = Project.load(root).kinds if asked.spokes else _declared_elsewhere(root, resource)
     addition = webhooks.webhook(root, record, resource, asked, kinds, force=force)
     _write(addition.changes, addition.by_hand, force=force)
     if addition.missing:
@@ -235,11 +255,11 @@ def _reviewed(root: Path, record: Record, group: str, version: str | None, kind:
     group = group or _group_of(record, kind)
     versions = [each for each in record.versions_of(group, kind) if each.api]
     if not versions:
-        return _known(record, group, version or "v1", kind)
+        return _known(record, group, version or "v1", kind, f"; {_THIRD_PARTY}")
     named = {each.version: each for each in versions}
     if version is None:
-        served = [each for each in versions if each.webhooks != Webhooks()]
-        return (served or [plan.stored(root, versions)])[0]
+        with_webhooks = [each for each in versions if each.webhooks != Webhooks()]
+        return (with_webhooks or [plan.stored(root, versions)])[0]
     if version not in named:
         raise ConfigError(
             f"{kind} has the versions {', '.join(named)}, not {version}; `kubewright create api --version {version} "
@@ -248,10 +268,34 @@ def _reviewed(root: Path, record: Record, group: str, version: str | None, kind:
     return named[version]
 
 
+def _third_party(record: Record, group: str, version: str | None, found: type[Object], module: str) -> Resource:
+    """Return the kind of a class that the project can import, as the options name it. Raises ConfigError."""
+    api = found.__api__
+    if (group or api.group, version or api.version) != (api.group, api.version):
+        named = f"{group or api.group}/{version or api.version}"
+        raise ConfigError(
+            f"{module}.{api.kind} is a class of {api.api_version}, not {named}; omit --group and --version"
+        )
+    known = [each for each in record.resources if (each.api_version, each.kind) == (api.api_version, api.kind)]
+    if known and known[0].api:
+        raise ConfigError(f"{api.kind} of {api.api_version} is a kind of this project; omit --external-api-path")
+    made = Resource(api.group, "", api.version, api.kind, module, api=False, namespaced=api.namespaced, external=True)
+    return known[0] if known else made
+
+
+def _declared_elsewhere(root: Path, resource: Resource) -> Sequence[type[Object]]:
+    """Return the class of a kind of Kubernetes or of another project."""
+    if resource.external:
+        return [load_class(root, resource.path, resource.kind)]
+    found = None if resource.api else built_in(resource.group, resource.version, resource.kind)
+    return [] if found is None else [found]
+
+
 def _spokes(hub: Resource, others: list[Resource], given: tuple[str, ...]) -> tuple[str, ...]:
     """Return the versions that are converted to and from the hub."""
     if not hub.api:
-        raise click.UsageError(f"--conversion: {hub.kind} is a kind of Kubernetes, which converts it itself")
+        owner = "another project" if hub.external else "Kubernetes"
+        raise click.UsageError(f"--conversion: {hub.kind} is a kind of {owner}, which converts it itself; omit it")
     if not others:
         raise ConfigError(
             f"{hub.kind} has one version, {hub.version}, and needs no conversion; `kubewright create api "
@@ -303,8 +347,11 @@ def _group_option(resource: Resource) -> str:
     return f"--group {resource.group} " if resource.group else ""
 
 
-def _known(record: Record, group: str, version: str, kind: str) -> Resource:
-    """Return a kind of the project or of Kubernetes. As in kubebuilder, `core` is the group without a name."""
+def _known(record: Record, group: str, version: str, kind: str, other_way: str = "") -> Resource:
+    """Return a kind that PROJECT lists or Kubernetes has. As in kubebuilder, `core` is the group without a name.
+
+    Raises ConfigError, which ends with `other_way`, if there is no such kind.
+    """
     group = group or _group_of(record, kind)
     for each in record.versions_of(group, kind):
         if each.version == version:
@@ -314,7 +361,7 @@ def _known(record: Record, group: str, version: str, kind: str) -> Resource:
     if found is None:
         raise ConfigError(
             f"neither this project nor Kubernetes has {kind} in {group}/{version}; `kubewright create api` adds it to "
-            "this project"
+            f"this project{other_way}"
         )
     return Resource(group, "", version, kind, found.__module__, api=False, namespaced=found.__api__.namespaced)
 

@@ -190,7 +190,7 @@ async def _wait(client: Client, target: Target, timeout: int) -> None:
         with console.progress("Waiting for the manager") as report:
             await wait_for_rollout(client, target.manifests, timeout=timeout, report=report)
             led = await wait_for_leader(client, target.manifests, timeout=timeout, report=report)
-            await wait_for_webhooks(client, target.manifests, timeout=timeout, report=report)
+            unknown = await wait_for_webhooks(client, target.manifests, timeout=timeout, report=report)
     except RolloutFailed as failure:
         if failure.log:
             console.note("Last lines of its log:")
@@ -199,4 +199,6 @@ async def _wait(client: Client, target: Target, timeout: int) -> None:
         raise
     if not led:
         console.warn("no Pod of the manager leads yet; `kubewright doctor` finds the reason")
+    if unknown:
+        console.warn(f"it was not checked whether the API server can call the webhooks: {unknown}")
     console.say(console.good(f"{settings.name} runs in namespace {settings.namespace}"))

@@ -12,8 +12,9 @@ import click
 from kubewright.machinery.errors import KubewrightError
 from kubewright_cli import console
 from kubewright_cli.deployed import Target, namespace_option
-from kubewright_cli.deployment.doctor import Finding, examine, finding_of, server_version
+from kubewright_cli.deployment.doctor import examine, finding_of, server_version
 from kubewright_cli.deployment.embedded import foreign_image, image_of, table_of
+from kubewright_cli.deployment.finding import Finding
 
 
 @click.command("doctor")
@@ -25,8 +26,9 @@ def command(output: str, namespace: str, kubeconfig: Path | None, context: str |
     Checks the API server, the CRDs (against the program's), objects that the operator has not reconciled or
     whose reconciles keep failing, objects that were not Ready or could not be finalized for over a minute, the
     webhooks (certificate, CA, Service, configurations and conversions that nothing answers; a dry run shows whether
-    they are called), the permissions of the ServiceAccount (against what the controllers need), the Deployment, its
-    Pods and images, and the leader. Exit status 1 if there is a finding.
+    they are called), the admission policies (also those that a killed `kubewright run` left on this host), the
+    permissions of the ServiceAccount (against what the controllers need), the Deployment, its Pods and images, and the
+    leader. Exit status 1 if there is a finding.
 
     \b
     Examples:

@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from kubewright.client._client import Client
 from kubewright.client._config import Config
 from kubewright.models import custom_resource_definitions
 from kubewright.webhooks import webhook_objects
@@ -35,33 +36,34 @@ def command(kubeconfig: Path | None, context: str | None) -> None:
       kubewright install
       kubewright install --context staging
     """
-    project = Project.load()
-    config = config_of(kubeconfig, context)
-    asyncio.run(install(project, config))
-    asyncio.run(_warn_of_missing_conversions(project, config))
+    asyncio.run(_run(Project.load(), config_of(kubeconfig, context)))
 
 
-async def _warn_of_missing_conversions(project: Project, config: Config) -> None:
-    """Warn of versions with different fields that the program converts, and no running operator does."""
-    names = webhook_objects(project.program.webhooks).definitions if project.program is not None else ()
-    definitions = [crd for crd in custom_resource_definitions(project.kinds) if crd["metadata"]["name"] in names]
+async def _run(project: Project, config: Config) -> None:
     async with client_of(config) as client:
-        unconverted = [crd for crd in definitions if not await is_converted(client, crd)]
-    for kind in dict.fromkeys(each.kind for each in lost_fields(unconverted)):
-        console.warn(
-            f"{kind}: until `kubewright run` or `kubewright deploy` converts its objects, a write through one version "
-            "deletes fields of the others"
-        )
+        await install(project, client)
+        await _warn_of_missing_conversions(project, client)
 
 
-async def install(project: Project, config: Config) -> None:
+async def install(project: Project, client: Client) -> None:
     """Apply the CRDs of `project`, and wait until they are served."""
     definitions = custom_resource_definitions(project.kinds)
     if not definitions:
         console.say(NO_CRDS)
         return
-    async with client_of(config) as client:
-        with unfinished(_REMAINS) as done, console.progress("Installing"):
-            async for change in crds.install(client, definitions):
-                done.changes += change.outcome != "unchanged"
-                console.say(str(change))
+    with unfinished(_REMAINS) as done, console.progress("Installing"):
+        async for change in crds.install(client, definitions):
+            done.changes += change.outcome != "unchanged"
+            console.say(str(change))
+
+
+async def _warn_of_missing_conversions(project: Project, client: Client) -> None:
+    """Warn of versions with different fields that the program converts, and no running operator does."""
+    names = webhook_objects(project.program.webhooks).definitions if project.program is not None else ()
+    definitions = [crd for crd in custom_resource_definitions(project.kinds) if crd["metadata"]["name"] in names]
+    unconverted = [crd for crd in definitions if not await is_converted(client, crd)]
+    for kind in dict.fromkeys(each.kind for each in lost_fields(unconverted)):
+        console.warn(
+            f"{kind}: until `kubewright run` or `kubewright deploy` converts its objects, a write through one version "
+            "deletes fields of the others"
+        )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.manager import Manager
 from kubewright.manager._program import loop_factory, run_program
@@ -104,13 +105,18 @@ def command(
         sys.exit(_supervise(arguments, embedded=embedded, stand_ins=stand_ins, reload=reload))
     project = Project.load()
     if installs:
-        asyncio.run(install(project, config_of(kubeconfig, context)))
+        asyncio.run(_install(project, config_of(kubeconfig, context)))
     if project.manager.webhooks:
         _register_webhooks(project.manager, webhook_url)
     if project.manager.policies:
         _register_policies(project.manager)
     asyncio.run(_warn_about_deployed(project, kubeconfig, context))
     run_program(project.manager, [*access, *flags], name=_NAME)
+
+
+async def _install(project: Project, config: Config) -> None:
+    async with client_of(config) as client:
+        await install(project, client)
 
 
 async def _warn_about_deployed(project: Project, kubeconfig: Path | None, context: str | None) -> None:

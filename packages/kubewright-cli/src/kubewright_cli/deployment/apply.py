@@ -6,7 +6,7 @@ A second run changes nothing. A run after an interruption finishes the work.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterable
 from typing import Final
 
 from kubewright.apis.admissionregistration.v1 import (
@@ -29,13 +29,13 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment import conversions, crds, migration
 from kubewright_cli.deployment.objects import Change, Objects, called, delete, delete_all, key_of
-from kubewright_cli.manifests import Manifests, Settings
+from kubewright_cli.deployment.policies import UPGRADE
+from kubewright_cli.manifests import Manifests, Settings, policies
 from kubewright_cli.manifests.webhooks import CERTIFICATE, ISSUER
-from kubewright_cli.manifests.workload import selector
+from kubewright_cli.manifests.workload import own_labels, selector
 
-_MANAGED_BY: Final = "kubewright"
 _SERVICE_MONITOR: Final = APIResource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
-ADMISSION: Final = (
+_ADMISSION: Final = (
     MutatingWebhookConfiguration.__api__,
     ValidatingWebhookConfiguration.__api__,
     MutatingAdmissionPolicyBinding.__api__,
@@ -43,13 +43,19 @@ ADMISSION: Final = (
     MutatingAdmissionPolicy.__api__,
     ValidatingAdmissionPolicy.__api__,
 )
-"""Deleted first: while the API server calls webhooks that do not run, it rejects writes, and policies may reject any.
-"""
+"""Deleted first: the API server rejects writes while it calls webhooks that do not run, and policies may reject any."""
+_CERT_MANAGER: Final = "install cert-manager, or change webhook-certificate in [tool.kubewright]"
+_WAYS_OUT: Final = {
+    **dict.fromkeys(policies.KINDS, UPGRADE),
+    **dict.fromkeys((CERTIFICATE.kind, ISSUER.kind), _CERT_MANAGER),
+    _SERVICE_MONITOR.kind: "install the Prometheus operator, or remove prometheus = true in [tool.kubewright]",
+}
+"""What to do about a kind that the cluster does not serve."""
 _ENFORCED_WITHIN: Final = 10.0
 """Seconds for an API server to notice that a policy is deleted."""
 _RETRIED_EACH: Final = 0.2
 _PRUNED: Final = (
-    *ADMISSION,
+    *_ADMISSION,
     Deployment.__api__,
     Service.__api__,
     NetworkPolicy.__api__,
@@ -65,11 +71,6 @@ _PRUNED: Final = (
 """The kinds that are pruned. CRDs are not: their objects would be lost."""
 
 
-def labels_of(settings: Settings) -> Mapping[str, str]:
-    """Return the labels of the objects of a deployment."""
-    return {"app.kubernetes.io/name": settings.name, "app.kubernetes.io/managed-by": _MANAGED_BY}
-
-
 async def deploy(
     client: Client, settings: Settings, documents: Iterable[JSONObject], *, doomed: Iterable[str] = ()
 ) -> AsyncGenerator[Change]:
@@ -78,9 +79,11 @@ async def deploy(
     The deletion of pruned objects is requested, and not waited for.
     CRDs in `doomed` are being deleted, and are not applied: see `crds.replace_terminating`.
     A Namespace that exists without the deployment's labels is not changed. If it is being deleted, waits until it is
-    gone. Raises APIError, DeadlineExceeded, and ConfigError for kinds that the cluster does not serve.
+    gone. Raises APIError, DeadlineExceeded, and before anything is changed, ConfigError for kinds that the cluster does
+    not serve.
     """
     documents, objects = list(documents), Objects(client)
+    await _require_served(objects, documents)
     await _until_free(client, settings.namespace)
     doomed = set(doomed)
     definitions = [
@@ -100,6 +103,16 @@ async def deploy(
         yield await delete(client, each)
 
 
+async def _require_served(objects: Objects, documents: Iterable[JSONObject]) -> None:
+    """Raise ConfigError for a kind that the cluster does not serve."""
+    for document in documents:
+        try:
+            await objects.kind(document)
+        except ConfigError as error:
+            way_out = _WAYS_OUT.get(document["kind"], "install what provides this kind")
+            raise ConfigError(f"{error} Nothing was changed; {way_out}") from None
+
+
 async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, timeout: float) -> AsyncGenerator[Change]:
     """Delete what `deploy` applied, in reverse order.
 
@@ -112,7 +125,7 @@ async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, tim
     """
     settings, documents, objects = manifests.settings, manifests.objects(), Objects(client)
     definitions = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
-    admission = [each async for each in _surplus(client, settings, set(), among=ADMISSION)]
+    admission = [each async for each in _surplus(client, settings, set(), among=_ADMISSION)]
     async for change in delete_all(client, admission, timeout=timeout):
         yield change
     async for change in _stop_broken(client, definitions, settings.namespace):
@@ -214,21 +227,24 @@ async def _surplus(
     for api in among:
         kind = PartialObjectMetadata.of(api)
         try:
-            found = await client.list(kind, labels=labels_of(settings))
+            found = await client.list(kind, labels=own_labels(settings))
         except NotFound:  # the cluster does not serve this kind
             continue
         for each in found:
             meta = each.metadata
             key = (api.group, api.kind, meta.namespace or "", meta.name)
-            if key not in wanted and _is_of(settings, api, meta):
+            if key not in wanted and is_of_deployment(settings, api, meta):
                 yield each
 
 
-def _is_of(settings: Settings, api: APIResource, meta: ObjectMeta) -> bool:
-    """Return whether a labeled object belongs to this deployment. Roles may be in any watched namespace."""
+def is_of_deployment(settings: Settings, api: APIResource, meta: ObjectMeta) -> bool:
+    """Return whether an object belongs to this deployment, and not to another one of the same project.
+
+    Roles may be in any watched namespace.
+    """
     if meta.namespace and meta.namespace != settings.namespace and api.kind not in ("Role", "RoleBinding"):
         return False
-    return meta.name.startswith(settings.name_prefix)
+    return meta.name.startswith(settings.name_prefix) and own_labels(settings).items() <= meta.labels.items()
 
 
 async def _until_free(client: Client, namespace: str) -> None:
@@ -240,4 +256,4 @@ async def _until_free(client: Client, namespace: str) -> None:
 async def _is_ours(client: Client, settings: Settings, *, default: bool) -> bool:
     """Return whether the Namespace belongs to the deployment; `default` if it does not exist."""
     found = await client.get_or_none(Namespace, settings.namespace)
-    return default if found is None else labels_of(settings).items() <= found.metadata.labels.items()
+    return default if found is None else own_labels(settings).items() <= found.metadata.labels.items()

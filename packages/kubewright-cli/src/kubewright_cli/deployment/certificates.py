@@ -20,7 +20,7 @@ class ServingCertificate:
 
     @classmethod
     def read(cls, pem: bytes) -> ServingCertificate:
-        """Raises ValueError if there is no certificate."""
+        """Read a chain in PEM. Raises ValueError if there is no certificate."""
         return cls(tuple(read_certificates(pem)))
 
     @property

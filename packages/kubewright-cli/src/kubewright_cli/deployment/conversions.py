@@ -22,7 +22,7 @@ from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.machinery.errors import InternalError
-from kubewright.machinery.json import JSONObject, is_object
+from kubewright.machinery.json import JSONObject, is_object, read_object
 from kubewright.models._values import plain
 from kubewright.webhooks._names import CONVERSION_BEFORE_LOCAL_RUN
 from kubewright_cli.deployment.objects import Change, called
@@ -31,6 +31,11 @@ _NONE: Final[JSONObject] = {"strategy": "None", "webhook": None}
 _ANSWERS_WITHIN: Final = 2.0
 """Seconds to connect to a local run."""
 _NO_ADDRESS: Final = {"url": None, "service": None, "caBundle": None}
+
+
+async def installed_crd(client: Client, crd: JSONObject) -> CustomResourceDefinition | None:
+    """Return the CRD of that name in the cluster; None if it is not installed."""
+    return await client.get_or_none(CustomResourceDefinition, crd["metadata"]["name"])
 
 
 def is_conversion_failure(error: InternalError) -> bool:
@@ -79,7 +84,7 @@ async def answers(url: str) -> bool:
 
 async def is_converted(client: Client, crd: JSONObject) -> bool:
     """Return whether a webhook converts the objects of the installed CRD."""
-    installed = await _installed(client, crd["metadata"]["name"])
+    installed = await installed_crd(client, crd)
     return installed is not None and conversion_of(installed).get("strategy") == "Webhook"
 
 
@@ -87,10 +92,13 @@ async def to_install(client: Client, crd: JSONObject) -> JSONObject:
     """Return the document to apply by a command that installs CRDs without an operator: it keeps the conversion of the
     installed CRD.
     """
-    installed = await _installed(client, crd["metadata"]["name"])
+    installed = await installed_crd(client, crd)
     if installed is None or conversion_of(installed).get("strategy") != "Webhook":
         return crd
-    return _with_conversion(crd, conversion_of(installed))
+    found = _with_conversion(crd, conversion_of(installed))
+    if _has_applied_ca(client, installed):  # an apply without it would remove it
+        _client_of(found["spec"]["conversion"])["caBundle"] = _client_of(conversion_of(installed))["caBundle"]
+    return found
 
 
 async def to_deploy(client: Client, crd: JSONObject, namespace: str) -> JSONObject:
@@ -99,7 +107,7 @@ async def to_deploy(client: Client, crd: JSONObject, namespace: str) -> JSONObje
     Removes the address of another process from the installed CRD before, because an apply would leave both addresses,
     and an API server accepts one. A local run that answers keeps its conversion until it ends.
     """
-    installed = await _installed(client, crd["metadata"]["name"])
+    installed = await installed_crd(client, crd)
     if installed is None:
         return crd
     wanted, current = crd["spec"].get("conversion"), conversion_of(installed)
@@ -118,7 +126,7 @@ async def stop(client: Client, crds: Iterable[JSONObject], namespace: str = "") 
     """
     for crd in crds:
         name = crd["metadata"]["name"]
-        installed = await _installed(client, name)
+        installed = await installed_crd(client, crd)
         current = conversion_of(installed) if installed is not None else {}
         if installed is None or current.get("strategy") != "Webhook":
             continue
@@ -128,10 +136,6 @@ async def stop(client: Client, crds: Iterable[JSONObject], namespace: str = "") 
         elif is_local(installed) or namespace in ("", service_of(current)[0]):
             await _patch(client, installed, _NONE)
             yield Change(called(CustomResourceDefinition.__api__, name), "configured")
-
-
-async def _installed(client: Client, name: str) -> CustomResourceDefinition | None:
-    return await client.get_or_none(CustomResourceDefinition, name)
 
 
 def _client_of(conversion: JSONObject) -> JSONObject:
@@ -146,6 +150,17 @@ def _with_conversion(crd: JSONObject, conversion: JSONObject) -> JSONObject:
     _client_of(own).pop("caBundle", None)
     found["spec"]["conversion"] = own
     return found
+
+
+def _has_applied_ca(client: Client, installed: CustomResourceDefinition) -> bool:
+    """Return whether this client has applied the CA of the conversion, as `deploy` does with webhook-ca-bundle."""
+    for each in installed.metadata.managed_fields:
+        if (each.manager, each.operation) == (client.field_manager, "Apply"):
+            fields = read_object(bytes(each.fields_v1))
+            for name in ("f:spec", "f:conversion", "f:webhook", "f:clientConfig"):
+                fields = fields.get(name, {})
+            return "f:caBundle" in fields
+    return False
 
 
 def _after_local_run(crd: JSONObject, installed: CustomResourceDefinition, wanted: JSONObject | None) -> JSONObject:

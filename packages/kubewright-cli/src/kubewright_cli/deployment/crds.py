@@ -20,6 +20,7 @@ from kubewright.machinery.errors import ConfigError, DeadlineExceeded, InternalE
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright_cli.deployment import conversions
+from kubewright_cli.deployment.conversions import installed_crd as installed_crd
 from kubewright_cli.deployment.objects import Change, Objects, called, delete_all
 
 FINALIZE: Final = (
@@ -199,10 +200,10 @@ async def customs(client: Client, crds: Iterable[JSONObject]) -> list[Custom]:
         if api is None:
             continue
         try:
-            listed = await client.list(PartialObjectMetadata.of(api))
+            objects = await client.list(PartialObjectMetadata.of(api))
         except NotFound:  # the CRD was deleted a moment ago
             continue
-        metas = [each.metadata for each in listed]
+        metas = [each.metadata for each in objects]
         found += [Custom(api, each.name, each.namespace, tuple(each.finalizers)) for each in metas]
     return found
 
@@ -220,11 +221,6 @@ async def unconvertible(client: Client, crds: Iterable[JSONObject]) -> dict[str,
         except ConfigError:  # no version is served
             continue
     return found
-
-
-async def installed_crd(client: Client, crd: JSONObject) -> CustomResourceDefinition | None:
-    """Return the CRD of that name in the cluster; None if it is not installed."""
-    return await client.get_or_none(CustomResourceDefinition, crd["metadata"]["name"])
 
 
 def served_versions(installed: CustomResourceDefinition) -> list[str]:

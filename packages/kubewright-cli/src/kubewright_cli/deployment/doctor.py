@@ -9,7 +9,7 @@ cannot be looked at is a finding, too, and the other parts follow.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -34,6 +34,7 @@ from kubewright_cli.deployment.access import denied
 from kubewright_cli.deployment.conversions import is_conversion_failure
 from kubewright_cli.deployment.crds import FINISH_DELETION, LostVersions, installed_crd, is_established, terminating
 from kubewright_cli.deployment.failures import FailingObject, failing_objects
+from kubewright_cli.deployment.finding import Finding
 from kubewright_cli.deployment.objects import Objects, names_of
 from kubewright_cli.deployment.ownership import RENAME, require_own
 from kubewright_cli.deployment.pods import (
@@ -45,7 +46,7 @@ from kubewright_cli.deployment.pods import (
     problem_of,
     restarts,
 )
-from kubewright_cli.deployment.policies import policy_problems
+from kubewright_cli.deployment.policies import left_over_policies, policy_problems
 from kubewright_cli.deployment.status import Cause, kind_status, of_other_kinds
 from kubewright_cli.deployment.webhooks import outdated_configurations, webhook_problems
 from kubewright_cli.manifests import Manifests
@@ -62,19 +63,6 @@ _REMEDIES: Final[dict[Cause, str]] = {
     "unreconciled": "see `kubewright logs` for what fails",
     "stuck": "see `kubewright logs` for what fails; for an operator that no longer runs, `kubewright deploy`",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A problem and its remedy."""
-
-    subject: str
-    """What the problem is about: `cluster`, `crd/...`, an object, `rbac`, `image`, `deployment`, `pod/...`, `lease`."""
-    problem: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.problem}; {self.remedy}"
 
 
 class _Version(msgspec.Struct, rename="camel"):
@@ -192,9 +180,11 @@ async def _webhooks(client: Client, manifests: Manifests) -> AsyncGenerator[Find
 
 
 async def _policies(client: Client, manifests: Manifests) -> AsyncGenerator[Finding]:
+    async for each in left_over_policies(client, manifests):
+        yield each
     if manifests.program.manager.policies and await is_deployed(client, manifests):
         async for each in policy_problems(client, manifests):
-            yield Finding(each.subject, each.problem, each.remedy)
+            yield each
 
 
 def _object(kind: str, name: str, namespace: str | None) -> str:
@@ -255,7 +245,8 @@ def _replicas(deployment: Deployment, pods: list[Pod]) -> list[Finding]:
     wanted = 1 if deployment.spec.replicas is None else deployment.spec.replicas
     name = deployment.metadata.name
     if wanted == 0:
-        return [Finding("deployment", f"{name} is scaled to 0", f"run `kubectl scale deployment {name} --replicas=1`")]
+        command = f"kubectl scale deployment {name} --namespace {deployment.metadata.namespace} --replicas=1"
+        return [Finding("deployment", f"{name} is scaled to 0", f"run `{command}`")]
     if len(pods) >= wanted:
         return []
     failing = [each for each in deployment.status.conditions if each.type == "ReplicaFailure"]

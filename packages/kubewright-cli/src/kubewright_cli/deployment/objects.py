@@ -90,7 +90,7 @@ class Objects:
 
     async def apply(self, document: JSONObject) -> Change:
         """Server-side apply with force. Raises ConfigError for a kind that is not served."""
-        kind = await self._kind(document)
+        kind = await self.kind(document)
         wanted = decode_object(kind, msgspec.json.encode(document))
         before = await self._version(kind, wanted)
         after = (await self.client.apply(wanted)).metadata.resource_version
@@ -99,7 +99,7 @@ class Objects:
 
     async def differs(self, document: JSONObject) -> bool | None:
         """Return whether `apply` would change the object, by a dry run; None if the object does not exist."""
-        kind = await self._kind(document)
+        kind = await self.kind(document)
         wanted = decode_object(kind, msgspec.json.encode(document))
         try:
             present = await self.client.get(kind, wanted.metadata.name, namespace=wanted.metadata.namespace)
@@ -113,7 +113,7 @@ class Objects:
         targets: list[Object] = []
         for document in documents:
             try:
-                kind = await self._kind(document)
+                kind = await self.kind(document)
             except ConfigError:
                 yield Change(f"{document['kind'].lower()}/{document['metadata']['name']}", "not found")
             else:
@@ -121,7 +121,8 @@ class Objects:
         async for change in delete_all(self.client, targets, timeout=timeout):
             yield change
 
-    async def _kind(self, document: JSONObject) -> type[Unstructured]:
+    async def kind(self, document: JSONObject) -> type[Unstructured]:
+        """Return the kind of a document. Raises ConfigError if it is not served."""
         return await self._mapper.kind(document["apiVersion"], document["kind"])
 
     async def _version(self, kind: type[Unstructured], obj: Unstructured) -> str | None:

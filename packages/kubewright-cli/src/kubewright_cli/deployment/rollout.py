@@ -109,16 +109,23 @@ async def wait_for_leader(
 
 async def wait_for_webhooks(
     client: Client, manifests: Manifests, *, timeout: float, report: Callable[[str], None]
-) -> None:
-    """Wait until the API server can call the webhooks of the program. Raises RolloutFailed after `timeout` seconds."""
+) -> str:
+    """Wait until the API server can call the webhooks of the program. Returns why that is not known: missing
+    permissions of this client; empty if it is.
+
+    Raises RolloutFailed after `timeout` seconds.
+    """
     if not manifests.program.webhooks or manifests.settings.replicas == 0:
-        return
+        return ""
     deadline = client.clock.monotonic() + timeout
     while True:
         problems = webhook_problems(client, manifests, deployed=True)
-        failing = [each async for each in problems if each.calls_fail]
+        try:
+            failing = [each async for each in problems if each.calls_fail]
+        except Forbidden as error:
+            return str(error)
         if not failing:
-            return
+            return ""
         if client.clock.monotonic() > deadline:
             name = manifests.settings.name
             raise RolloutFailed(f"the webhooks of {name} cannot be called after {timeout:g} s: {failing[0]}", [])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -29,17 +29,18 @@ from kubewright.machinery.errors import APIError, ConfigError, Forbidden, Intern
 from kubewright.machinery.json import JSONObject
 from kubewright.models import CustomResource
 from kubewright.webhooks import AdmissionWebhook, webhook_objects
+from kubewright.webhooks._configurations import WebhookConfiguration
+from kubewright.webhooks._local_objects import is_of_other_host, local_prefix
 from kubewright_cli.deployment import conversions
-from kubewright_cli.deployment.apply import ADMISSION, labels_of
+from kubewright_cli.deployment.apply import is_of_deployment
 from kubewright_cli.deployment.certificates import ServingCertificate
 from kubewright_cli.deployment.crds import api_of, installed_crd, served_versions
+from kubewright_cli.deployment.finding import Finding
 from kubewright_cli.deployment.objects import Objects
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.manifests.samples import sample
 from kubewright_cli.manifests.settings import CERT_MANAGER
 from kubewright_cli.manifests.webhooks import WebhookDeployment
-
-Configuration: TypeAlias = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
 
 _DEPLOY: Final = "run `kubewright deploy`"
 _RUN_DEAD: Final = "run `kubewright deploy`, or start `kubewright run` again and stop it with Ctrl-C"
@@ -50,18 +51,11 @@ _PROBE: Final = "kubewright-probe"
 
 
 @dataclass(frozen=True, slots=True)
-class WebhookProblem:
+class WebhookProblem(Finding):
     """A problem of webhooks, and its remedy."""
 
-    subject: str
-    """An object: `service/shop-webhook-service`."""
-    problem: str
-    remedy: str
     calls_fail: bool = True
     """Whether the API server's calls fail because of it."""
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.problem}; {self.remedy}"
 
 
 async def webhook_problems(
@@ -84,10 +78,10 @@ async def webhook_problems(
 
 
 async def outdated_configurations(client: Client, manifests: Manifests) -> AsyncGenerator[WebhookProblem]:
-    """Yield the webhook configurations and policies that differ from what the program declares."""
-    objects, kinds = Objects(client), {api.kind for api in ADMISSION}
+    """Yield the webhook configurations that differ from what the program declares."""
+    objects = Objects(client)
     for document in manifests.objects():
-        if document["kind"] in kinds:
+        if document["kind"].endswith("WebhookConfiguration"):
             name = f"{document['kind'].lower()}/{document['metadata']['name']}"
             if await objects.differs(document):
                 yield WebhookProblem(name, "differs from the program's", _DEPLOY, calls_fail=False)
@@ -200,12 +194,12 @@ class _Check:
         )
         return {f"{kind.__api__.kind.lower()}/{name}" for kind, name in named if name}
 
-    async def _installed_configurations(self) -> list[Configuration]:
+    async def _installed_configurations(self) -> list[WebhookConfiguration]:
         mutating = await self._client.list(MutatingWebhookConfiguration)
         return [*mutating, *await self._client.list(ValidatingWebhookConfiguration)]
 
     async def _own(
-        self, subject: str, found: Configuration, certificate: ServingCertificate | None
+        self, subject: str, found: WebhookConfiguration, certificate: ServingCertificate | None
     ) -> AsyncGenerator[WebhookProblem]:
         if not self._deployed:
             remedy = "run `kubewright deploy`, or `kubewright undeploy`, which deletes the configuration"
@@ -216,17 +210,17 @@ class _Check:
         for error in self._ca_errors(bundles, certificate):
             yield WebhookProblem(subject, error, self._ca_remedy)
 
-    async def _left_over(self, subject: str, found: Configuration) -> AsyncGenerator[WebhookProblem]:
+    async def _left_over(self, subject: str, found: WebhookConfiguration) -> AsyncGenerator[WebhookProblem]:
         """Yield the problem of a configuration that no webhook of the program belongs to."""
         name, remedy = found.metadata.name, f"delete it: `kubectl delete {subject.replace('/', ' ')}`"
         manager = self._manifests.program.manager.name
         urls = [each.client_config.url for each in _webhooks_of(found) if each.client_config.url]
-        if name.startswith(f"{manager}.local-") and urls:
-            if not await conversions.answers(urls[0]):
+        if name.startswith(local_prefix(manager)) and urls:
+            if not is_of_other_host(found.metadata.annotations) and not await conversions.answers(urls[0]):
                 text = f"was left by `kubewright run`, which no longer answers at {_server(urls[0])}"
                 also = f"{remedy}; the next `kubewright run` replaces it, too"
                 yield WebhookProblem(subject, text, also, calls_fail=False)
-        elif labels_of(self._settings).items() <= found.metadata.labels.items():
+        elif is_of_deployment(self._settings, found.__api__, found.metadata):
             yield WebhookProblem(subject, "the program has no such webhooks", remedy, calls_fail=False)
         elif missing := await self._missing_services(found):
             text = f"calls Service {', '.join(missing)}, which does not exist"
@@ -295,7 +289,7 @@ class _Check:
             case _:
                 return "the manager writes it: see `kubewright logs` for Webhook CA not injected"
 
-    async def _missing_services(self, found: Configuration) -> list[str]:
+    async def _missing_services(self, found: WebhookConfiguration) -> list[str]:
         """Return the Services of a configuration that should be in the manager's namespace, and do not exist."""
         services = [each.client_config.service for each in _webhooks_of(found)]
         named = {each.name for each in services if each is not None and each.namespace == self._settings.namespace}
@@ -341,7 +335,7 @@ def _reviewed(manifests: Manifests) -> list[type[CustomResource]]:
     """Return the kinds of the program whose creation its webhooks review, in one version each."""
     hooks = [each.registration for each in manifests.program.webhooks if isinstance(each, AdmissionWebhook)]
     found: dict[tuple[str, str], type[CustomResource]] = {}
-    for cls in manifests.program.classes:
+    for cls in (each for each in manifests.program.classes if each.__served_as__.served):
         api = cls.__api__
         for each in hooks:
             named = {api.group, "*"} & set(each.groups) and {api.plural, "*"} & set(each.resources)
@@ -351,9 +345,7 @@ def _reviewed(manifests: Manifests) -> list[type[CustomResource]]:
 
 
 async def _uncalled(client: Client, manifests: Manifests, cls: type[CustomResource]) -> str:
-    """Return why a webhook of the program is not called; empty if it answers. Any other answer is none of its business:
-    a webhook may reject the object.
-    """
+    """Return why a webhook of the program is not called; empty if it is, also if it rejects the object."""
     document = {**sample(cls), "metadata": {"name": _PROBE}}
     if cls.__api__.namespaced:
         document["metadata"]["namespace"] = manifests.settings.namespace
@@ -368,7 +360,7 @@ async def _uncalled(client: Client, manifests: Manifests, cls: type[CustomResour
     return ""
 
 
-def _webhooks_of(found: Configuration) -> Sequence[MutatingWebhook | ValidatingWebhook]:
+def _webhooks_of(found: WebhookConfiguration) -> Sequence[MutatingWebhook | ValidatingWebhook]:
     return found.webhooks
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
-from kubewright_cli.manifests import policies
+from kubewright_cli.manifests import policies, replacements
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Files, Manifests, crd_folder
 from kubewright_cli.manifests.workload import image_parts
@@ -18,8 +18,8 @@ from kubewright_cli.manifests.workload import image_parts
 FOLDERS: Final = tuple(
     f"config/{name}"
     for name in (
-        "crd", "rbac", "manager", "webhook", "certmanager", "policy", "default", "prometheus", "network-policy",
-        "samples",
+        "crd", "rbac", "manager", "webhook", "certmanager", "policy", "replacements", "default", "prometheus",
+        "network-policy", "samples",
     )
 )  # fmt: skip
 """The generated folders. Other folders in `config/` belong to the project's authors."""
@@ -35,14 +35,14 @@ _ABOUT: Final = {
     "allow-webhook-traffic": "Lets API servers reach the webhooks. Deployed with `network-policy = true`.",
     "webhook_certificate_role": "For the certificate of the webhooks, which the manager makes itself.",
     "default/kustomizeconfig": "Lets kustomize complete the name of the Service in the CRDs.",
-    "policy_namespace": "Removes the namespace that kustomize adds to policies, which are in none.",
+    "replacements/names": "Completes names and namespaces that kustomize does not know.",
+    "replacements/policy_namespace": "Removes the namespace that kustomize adds to policies, which are in none.",
     "policy/kustomizeconfig": "Lets kustomize complete the names of the policies in their bindings.",
 }
 """Comments, by the end of a file's name."""
 
 
 _CONFIGURATION: Final = "kustomizeconfig.yaml"
-_POLICIES: Final = "policy_namespace.yaml"
 _SERVICE_REFERENCE: Final[JSONObject] = {
     "nameReference": [
         {
@@ -63,18 +63,20 @@ _SERVICE_REFERENCE: Final[JSONObject] = {
 
 def files(manifests: Manifests, samples: Iterable[str]) -> dict[str, str]:
     """Return the files of `config/`: text by path. `samples` are the names of the files in `config/samples`."""
-    out: dict[str, str] = {}
     patches = {f"{name}.yaml": each for name, each in manifests.crd_patches.items()}
-    for folder, documents in manifests.folders.items():
+    transformers, folders = replacements.documents(manifests), manifests.folders
+    out = _folder(replacements.FOLDER, transformers, [])
+    for folder, documents in folders.items():
         above = [f"../{other}" for other in manifests.deployed if other != "default"] if folder == "default" else []
-        out |= _folder(folder, documents, above, **_fields(folder, manifests, patches))
+        fields = (
+            _default_fields(manifests, patches, transformers) if folder == "default" else _fields(folder, manifests)
+        )
+        out |= _folder(folder, documents, above, **fields)
     out |= {f"config/default/{name}": _text([each]) for name, each in patches.items()}
     if patches:
         out |= _configuration("default", _SERVICE_REFERENCE)
-    if manifests.folders[policies.FOLDER]:
+    if folders[policies.FOLDER]:
         out |= _configuration(policies.FOLDER, policies.REFERENCES)
-        if not manifests.spans_namespaces:
-            out[f"config/default/{_POLICIES}"] = _text([policies.CLUSTER_SCOPED], _about("policy_namespace"))
     return out | _samples(samples)
 
 
@@ -91,7 +93,7 @@ def files_of_kinds(crds: Iterable[JSONObject], samples: Iterable[str]) -> dict[s
 
 def _folder(folder: str, documents: Files, above: list[str], **fields: object) -> dict[str, str]:
     """Return the files of a folder, and its kustomization, which lists `above` first."""
-    out = {f"config/{folder}/{name}.yaml": _text(each, _about(name)) for name, each in documents.items()}
+    out = {f"config/{folder}/{name}.yaml": _text(each, _about(f"{folder}/{name}")) for name, each in documents.items()}
     if resources := [*above, *(f"{name}.yaml" for name in documents)]:
         out[f"config/{folder}/kustomization.yaml"] = _kustomization(resources, **fields)
     return out
@@ -102,20 +104,20 @@ def _samples(names: Iterable[str]) -> dict[str, str]:
     return {"config/samples/kustomization.yaml": _kustomization(found)} if found else {}
 
 
-def _fields(folder: str, manifests: Manifests, patches: Iterable[str]) -> JSONObject:
+def _fields(folder: str, manifests: Manifests) -> JSONObject:
     """Return the fields of a kustomization other than its resources."""
-    settings = manifests.settings
     if folder == "manager":
-        return {"images": [_image(settings.image)]}
-    if folder == "default":
-        namespace = {} if manifests.spans_namespaces else {"namespace": settings.namespace}
-        fields: JSONObject = {**namespace, "namePrefix": settings.name_prefix}
-        if paths := list(patches):
-            fields |= {"patches": [{"path": path} for path in paths], "configurations": [_CONFIGURATION]}
-        if namespace and manifests.folders[policies.FOLDER]:
-            fields["transformers"] = [_POLICIES]
-        return fields
+        return {"images": [_image(manifests.settings.image)]}
     return {"configurations": [_CONFIGURATION]} if folder == policies.FOLDER else {}
+
+
+def _default_fields(manifests: Manifests, patches: Iterable[str], transformers: Iterable[str]) -> JSONObject:
+    """Return the fields of the kustomization in `config/default`. `patches` and `transformers` are names of files."""
+    namespace = {} if manifests.spans_namespaces else {"namespace": manifests.settings.namespace}
+    fields: JSONObject = {**namespace, "namePrefix": manifests.settings.name_prefix}
+    if paths := list(patches):
+        fields |= {"patches": [{"path": path} for path in paths], "configurations": [_CONFIGURATION]}
+    return fields | ({"transformers": [f"../{replacements.FOLDER}"]} if any(transformers) else {})
 
 
 def _image(image: str) -> JSONObject:

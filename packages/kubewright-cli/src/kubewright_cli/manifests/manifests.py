@@ -27,7 +27,6 @@ Files: TypeAlias = dict[str, list[JSONObject]]
 Folders: TypeAlias = dict[str, Files]
 """The same by folder, as in `config/`."""
 
-_MANAGED_BY: Final = "kubewright"
 _PLACEHOLDER: Final = "controller:latest"
 """The image in `config/`. The kustomization of `config/manager` replaces it."""
 
@@ -157,8 +156,11 @@ class Manifests:
 
     def _label(self, document: JSONObject) -> None:
         metadata = document["metadata"]
-        own = {"app.kubernetes.io/name": self.settings.name, "app.kubernetes.io/managed-by": _MANAGED_BY}
-        metadata["labels"] = {**metadata.get("labels", {}), **self.settings.labels, **own}
+        metadata["labels"] = {
+            **metadata.get("labels", {}),
+            **self.settings.labels,
+            **workload.own_labels(self.settings),
+        }
         if self.settings.annotations:
             metadata["annotations"] = {**self.settings.annotations, **metadata.get("annotations", {})}
 

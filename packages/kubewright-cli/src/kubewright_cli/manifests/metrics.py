@@ -9,6 +9,7 @@ from kubewright_cli.manifests.names import METRICS_SERVICE, Names
 from kubewright_cli.manifests.settings import Settings
 from kubewright_cli.manifests.workload import METRICS_PORT, selector
 
+MONITOR: Final = "controller-manager-metrics-monitor"
 _TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
@@ -30,7 +31,7 @@ def monitor(settings: Settings, names: Names) -> JSONObject:
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
-        "metadata": _metadata("controller-manager-metrics-monitor", settings, names),
+        "metadata": _metadata(MONITOR, settings, names),
         "spec": {"endpoints": [endpoint], "selector": {"matchLabels": selector(settings)}},
     }
 

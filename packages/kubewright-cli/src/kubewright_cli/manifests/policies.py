@@ -32,14 +32,15 @@ REFERENCES: Final[JSONObject] = {
 }
 """The references that kustomize does not follow without a configuration."""
 
+_PATH: Final = "/metadata/namespace"
 CLUSTER_SCOPED: Final[JSONObject] = {
     "apiVersion": "builtin",
     "kind": "PatchTransformer",
     "metadata": {"name": "policies-have-no-namespace"},
-    "patch": '[{"op": "remove", "path": "/metadata/namespace"}]',
+    "patch": f'[{{"op": "add", "path": "{_PATH}", "value": ""}}, {{"op": "remove", "path": "{_PATH}"}}]',
     "target": {"group": _GROUP, "kind": "(Validating|Mutating)AdmissionPolicy(Binding)?"},
 }
-"""Removes the namespace that kustomize adds to kinds that it does not know."""
+"""Removes the namespace that kustomize adds to kinds that it does not know. Adds it first: it need not be there."""
 
 
 def documents(program: Program, names: Names) -> dict[str, list[JSONObject]]:

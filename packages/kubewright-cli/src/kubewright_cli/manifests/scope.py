@@ -21,6 +21,7 @@ _BY_GROUP: Final = {
     "resource.k8s.io": "deviceclasses resourceslices",
     "scheduling.k8s.io": "priorityclasses",
     "storage.k8s.io": "csidrivers csinodes storageclasses volumeattachments volumeattributesclasses",
+    "storagemigration.k8s.io": "storageversionmigrations",
 }
 
 CLUSTER_SCOPED: Final = frozenset((group, plural) for group, plurals in _BY_GROUP.items() for plural in plurals.split())

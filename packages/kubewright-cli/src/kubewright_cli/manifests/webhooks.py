@@ -4,7 +4,8 @@ The certificate comes from the manager (`ManagedCertificate`), from cert-manager
 first, the manager writes its CA into the configurations and CRDs. With cert-manager, an annotation asks it to.
 
 In `config/`, kustomize completes the name and the namespace of the Service wherever an object refers to it. It knows no
-other references, so the Secret, the Issuer, the annotations, RBAC and flags have complete names there, too.
+other references, so the Secret, the Issuer, the annotations, RBAC and flags have complete names there, too. The folder
+`replacements` changes these names in overlays.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ ISSUER: Final = APIResource("cert-manager.io", "v1", "Issuer", "issuers")
 INJECT: Final = "cert-manager.io/inject-ca-from"
 """The annotation that names the Certificate whose CA cert-manager writes into an object."""
 CERTIFICATE_ROLE: Final = "webhook-certificate-role"
-_ISSUER: Final = "selfsigned-issuer"
-_CERTIFICATE: Final = "serving-cert"
+ISSUER_NAME: Final = "selfsigned-issuer"
+CERTIFICATE_NAME: Final = "serving-cert"
 _HTTPS: Final = 443
 
 
@@ -187,7 +188,7 @@ class WebhookDeployment:
         return {
             "apiVersion": ISSUER.api_version,
             "kind": ISSUER.kind,
-            "metadata": self._metadata(_ISSUER),
+            "metadata": self._metadata(ISSUER_NAME),
             "spec": {"selfSigned": {}},
         }
 
@@ -197,10 +198,10 @@ class WebhookDeployment:
         return {
             "apiVersion": CERTIFICATE.api_version,
             "kind": CERTIFICATE.kind,
-            "metadata": self._metadata(_CERTIFICATE),
+            "metadata": self._metadata(CERTIFICATE_NAME),
             "spec": {
                 "dnsNames": [service, f"{service}.cluster.local"],
-                "issuerRef": {"kind": ISSUER.kind, "name": f"{self.prefix}{_ISSUER}"},
+                "issuerRef": {"kind": ISSUER.kind, "name": f"{self.prefix}{ISSUER_NAME}"},
                 "secretName": self.objects.secret,
             },
         }
@@ -208,7 +209,7 @@ class WebhookDeployment:
     @property
     def injected_from(self) -> str:
         """The Certificate whose CA cert-manager injects: its namespace and name."""
-        return f"{self.namespace}/{self.prefix}{_CERTIFICATE}"
+        return f"{self.namespace}/{self.prefix}{CERTIFICATE_NAME}"
 
     @property
     def _short(self) -> WebhookObjects:

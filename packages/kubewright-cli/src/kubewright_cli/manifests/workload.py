@@ -21,8 +21,10 @@ METRICS_PORT: Final = 8443
 USER: Final = 65532
 """The user nonroot of distroless images."""
 _METRICS_CERTIFICATE: Final = "metrics-certificate"
-_WEBHOOK_CERTIFICATE: Final = "webhook-certificate"
-_FOLDERS: Final = {name: f"/etc/{name}" for name in (_METRICS_CERTIFICATE, _WEBHOOK_CERTIFICATE)}
+WEBHOOK_CERTIFICATE: Final = "webhook-certificate"
+"""The volume with the certificate of the webhooks."""
+WEBHOOK_PREFIX_FLAG: Final = "--webhook-name-prefix="
+_FOLDERS: Final = {name: f"/etc/{name}" for name in (_METRICS_CERTIFICATE, WEBHOOK_CERTIFICATE)}
 """Where the certificates are mounted, by the name of their volume."""
 OWN_NAMESPACE: Final = {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}
 
@@ -35,6 +37,11 @@ def documents(program: Program, settings: Settings, names: Names) -> dict[str, l
 def selector(settings: Settings) -> dict[str, str]:
     """Return the labels that select the manager's Pods."""
     return {"app.kubernetes.io/name": settings.name, "control-plane": MANAGER}
+
+
+def own_labels(settings: Settings) -> dict[str, str]:
+    """Return the labels by which a deployment finds its objects."""
+    return {"app.kubernetes.io/name": settings.name, "app.kubernetes.io/managed-by": "kubewright"}
 
 
 def _namespace(settings: Settings, names: Names) -> JSONObject:
@@ -125,9 +132,9 @@ def _webhook_flags(program: Program, settings: Settings) -> Iterator[str]:
         return
     yield f"--webhook-port={program.webhook_port}"
     if settings.webhook_certificate:
-        yield f"--webhook-cert-path={_FOLDERS[_WEBHOOK_CERTIFICATE]}"
+        yield f"--webhook-cert-path={_FOLDERS[WEBHOOK_CERTIFICATE]}"
     elif isinstance(program.manager.options.webhook_certificate, ManagedCertificate):
-        yield f"--webhook-name-prefix={settings.name_prefix}"
+        yield f"{WEBHOOK_PREFIX_FLAG}{settings.name_prefix}"
 
 
 def image_parts(image: str) -> tuple[str, str, str]:
@@ -176,7 +183,7 @@ def _certificates(program: Program, settings: Settings) -> Iterator[tuple[str, s
     if program.webhooks and settings.webhook_certificate:
         made = webhook_objects((), prefix=settings.name_prefix).secret
         by_cert_manager = settings.webhook_certificate == CERT_MANAGER
-        yield _WEBHOOK_CERTIFICATE, made if by_cert_manager else settings.webhook_certificate
+        yield WEBHOOK_CERTIFICATE, made if by_cert_manager else settings.webhook_certificate
 
 
 def _volumes(program: Program, settings: Settings) -> Iterator[JSONObject]:

@@ -3,9 +3,12 @@
 names       valid names of projects, groups, versions and kinds
 record      PROJECT: the scaffolded kinds
 templates   the templates of the files
-program     adds a controller to main.py
+sources     edits Python modules at the places that their syntax trees name
+program     adds controllers and webhooks to main.py
 versions    copies a kind for another version
-settings    changes one setting in pyproject.toml
-plan        the files that `init`, `create` and `edit` write
+conversion  writes functions that convert a kind between two versions
+settings    changes one setting, or an extra, in pyproject.toml
+plan        the files that `init`, `create api` and `create controller` write
+webhooks    the files that `create webhook` writes and extends
 changes     writes all files or none, and overwrites none without permission
 """

@@ -1,4 +1,4 @@
-"""The files that `init`, `create` and `edit` write."""
+"""The files that `init`, `create api` and `create controller` write."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def controller(root: Path, record: Record, resource: Resource) -> Addition:
 
 
 def module_path(record: Record, part: str, group: str, *rest: str) -> str:
-    """Return the module of a kind in `api` or `controller`. With several groups, each group has a package."""
+    """Return the module of a kind in `api`, `controller` or `webhook`. With several groups, each has a package."""
     groups = [module_name(group)] if record.multigroup and group else []
     return ".".join([record.package, part, *groups, *rest])
 
@@ -160,9 +160,10 @@ def _controller(root: Path, record: Record, resource: Resource, changes: Changes
     main = f"src/{record.package}/main.py"
     present = (root / main).read_text() if (root / main).is_file() else ""
     edited = with_controller(present, "manager", added)
-    if edited is not None:
-        changes.edit(main, edited)
-    return added if edited is None else None
+    if edited is None:
+        return added
+    changes.edit(main, edited)
+    return None
 
 
 def _values(record: Record, resource: Resource) -> dict[str, object]:

@@ -50,6 +50,7 @@ class _ResourceInFile(msgspec.Struct):
     domain: str = ""
     api: _API | None = None
     controller: bool = False
+    external: bool = False
     plural: str = ""
     webhooks: _WebhooksInFile | None = None
 
@@ -128,6 +129,8 @@ class Resource:
     plural: str = ""
     """In lower case; empty if it is the regular plural."""
     webhooks: Webhooks = Webhooks()
+    external: bool = False
+    """Whether the kind is a third-party kind: neither of the project nor of Kubernetes."""
 
     @property
     def api_group(self) -> str:
@@ -161,7 +164,7 @@ class Resource:
             scope: JSONObject = {"namespaced": True} if self.namespaced else {}
             content |= {"api": {"crdVersion": "v1"} | scope, "domain": self.domain, "plural": self.plural}
         else:
-            content["core"] = True
+            content["external" if self.external else "core"] = True
         if self.controller:
             content["controller"] = True
         if webhooks := self.webhooks.document():
@@ -181,6 +184,7 @@ class Resource:
             namespaced=file.api is None or file.api.namespaced,
             plural=file.plural,
             webhooks=Webhooks.of(file.webhooks),
+            external=file.external,
         )
 
 

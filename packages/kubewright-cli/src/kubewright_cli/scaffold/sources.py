@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from kubewright.machinery.json import JSONObject, is_object
 
 LINE_LENGTH: Final = 120
 """The line length of projects that `init` writes."""
@@ -20,7 +22,8 @@ class Source:
     def __init__(self, text: str) -> None:
         """Raises SyntaxError if the text is not Python."""
         self.tree = ast.parse(text)
-        self.lines = text.encode().splitlines(keepends=True)
+        ended = text if text.endswith("\n") else f"{text}\n"
+        self.lines = ended.encode().splitlines(keepends=True)
         self._changes: list[tuple[int, int, bytes]] = []
 
     def edited(self) -> str:
@@ -132,6 +135,26 @@ def from_import(package: str, *names: str) -> str:
     if len(line) <= LINE_LENGTH:
         return line
     return f"from {package} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
+
+
+def import_block(package: str, imports: Mapping[str, Sequence[str]]) -> str:
+    """Return imports of names by module, as isort orders them: those of other packages than `package` first."""
+    sections: tuple[list[str], list[str]] = ([], [])
+    for module in sorted(imports):
+        sections[module.partition(".")[0] == package].append(from_import(module, *imports[module]))
+    return "\n\n".join("\n".join(each) for each in sections if each)
+
+
+def literal(value: JSONObject, indent: int) -> str:
+    """Return an object as ruff formats it: each field on a line of its own, and the values in one line if they fit."""
+    lines = (f"{' ' * indent}    {_item(key, each, indent + 4)},\n" for key, each in value.items())
+    return f"{{\n{''.join(lines)}{' ' * indent}}}"
+
+
+def _item(key: str, value: Any, indent: int) -> str:
+    text = f'"{key}": {repr(value).replace(chr(39), chr(34))}'
+    fits = indent + len(text) < LINE_LENGTH
+    return text if fits or not is_object(value) else f'"{key}": {literal(value, indent)}'
 
 
 def bound_names(tree: ast.Module) -> set[str]:

@@ -7,9 +7,9 @@ from typing import Final
 
 import jinja2
 
-from kubewright_cli.scaffold.sources import from_import
+from kubewright_cli.scaffold.sources import from_import, import_block
 
-_FUNCTIONS: Final = {"from_import": from_import}
+_FUNCTIONS: Final = {"from_import": from_import, "import_block": import_block}
 
 
 def render(template: str, /, **values: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,15 +14,22 @@ import msgspec
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
-from kubewright.models import CustomResource, Struct
+from kubewright.models import CustomResource, Object, Struct
 from kubewright_cli.scaffold import plan
 from kubewright_cli.scaffold.changes import Changes
 from kubewright_cli.scaffold.conversion import ConversionCode, Side, conversion_code
 from kubewright_cli.scaffold.names import module_name
 from kubewright_cli.scaffold.program import ModuleImport, with_registration, with_webhook
-from kubewright_cli.scaffold.record import FILE, Record, Resource, Webhooks, built_in
+from kubewright_cli.scaffold.record import FILE, Record, Resource, Webhooks
 from kubewright_cli.scaffold.settings import with_extra
-from kubewright_cli.scaffold.sources import Source, assigned_call, bound_names, in_order, with_import
+from kubewright_cli.scaffold.sources import (
+    Source,
+    assigned_call,
+    bound_names,
+    in_order,
+    literal,
+    with_import,
+)
 from kubewright_cli.scaffold.templates import render
 
 _PACKAGE: Final = "webhook"
@@ -59,22 +67,22 @@ def webhook(
     record: Record,
     resource: Resource,
     asked: Webhooks,
-    kinds: Sequence[type[CustomResource]],
+    kinds: Sequence[type[Object]],
     *,
     force: bool,
 ) -> WebhookAddition:
     """Return the webhooks of `asked`, next to those that the resource has.
 
-    kinds: the classes of the project, for a conversion.
+    kinds: the class of a kind that the project does not declare; for a conversion, the classes of the project.
     force: overwrite files instead of extending them.
 
     Raises ConfigError if a file cannot be extended.
     """
-    made = _Webhooks(root, record, resource, force=force)
+    made = _Webhooks(root, record, resource, kinds, force=force)
     if asked.admission:
         made.add_admission(asked)
     if asked.spokes:
-        made.add_conversion(asked, kinds)
+        made.add_conversion(asked)
     return made.finish(_joined(resource.webhooks, asked))
 
 
@@ -96,14 +104,19 @@ def _joined(known: Webhooks, asked: Webhooks) -> Webhooks:
 class _Webhooks:
     """The changes to a project, and what is left to its author."""
 
-    def __init__(self, root: Path, record: Record, resource: Resource, *, force: bool) -> None:
+    def __init__(
+        self, root: Path, record: Record, resource: Resource, kinds: Sequence[type[Object]], *, force: bool
+    ) -> None:
         self._changes = Changes(root)
         self._by_hand: list[str] = []
+        self._unserved: list[tuple[ModuleImport, str]] = []
+        """The webhooks that could not be added to the Manager."""
         self._missing: tuple[str, ...] = ()
         self._has_package = False
         self._root = root
         self._record = record
         self._resource = resource
+        self._kinds = kinds
         self._force = force
         self._main_path = f"src/{record.package}/main.py"
         self._main = self._text(self._main_path)
@@ -123,14 +136,14 @@ class _Webhooks:
         for each in functions:
             self._serve(module, each.name)
 
-    def add_conversion(self, asked: Webhooks, kinds: Sequence[type[CustomResource]]) -> None:
+    def add_conversion(self, asked: Webhooks) -> None:
         resource, known = self._resource, self._resource.webhooks
         module = self._module("conversion")
         path = module_file(self._record, resource, "conversion")
         extend = bool(known.spokes) and not self._force and (self._root / path).is_file()
         spokes = asked.spokes if extend else _joined(known, asked).spokes
-        hub = self._side(resource.version, kinds)
-        sides = [self._side(each, kinds) for each in spokes]
+        hub = self._side(resource.version)
+        sides = [self._side(each) for each in spokes]
         codes = [conversion_code(each, hub) for each in sides]
         arguments = [_spoke(side, code) for side, code in zip(sides, codes, strict=True)]
         if extend:
@@ -156,6 +169,8 @@ class _Webhooks:
         """Plan the files that all webhooks share."""
         if self._main != self._text(self._main_path):
             self._changes.edit(self._main_path, self._main)
+        if self._unserved:
+            self._explain_unserved()
         self._edit_conftest()
         self._edit_settings()
         self._changes.edit(FILE, self._record.having(replace(self._resource, webhooks=webhooks)).text())
@@ -192,17 +207,18 @@ class _Webhooks:
             "kind": resource.kind,
             "path": resource.path,
             "module": f"{module.package}.{module.module}",
+            "package": self._record.package,
+            "names": in_order({name for each in functions for name in each.imports}),
+            "functions": in_order({each.name for each in functions}),
             "api": resource.api,
             "namespaced": resource.namespaced,
             "defaulting": wanted.defaulting,
             "validation": wanted.validation,
-            "names": in_order({name for each in functions for name in each.imports}),
-            "functions": in_order({each.name for each in functions}),
             "defaulter_arguments": self._arguments("m", wanted.defaulting_path),
             "validator_arguments": self._arguments("v", wanted.validation_path),
             "object": 'sample("default")' if resource.api else "example()",
             "sample": plan.sample(resource),
-            "example": {} if resource.api else _smallest(resource),
+            "example": "" if resource.api else literal(_smallest(self._kinds[0]), 8),
         }
 
     def _arguments(self, letter: str, path: str) -> str:
@@ -239,13 +255,18 @@ class _Webhooks:
         """Give the Manager a webhook, and a certificate."""
         edited = with_webhook(self._main, "manager", module, name)
         if edited is None:
-            self._by_hand.append(
-                f"{self._main_path} has changed since `kubewright init` wrote it, and was not edited. Add these lines "
-                f"to it:\n\n  {module.statement}\n  from {_SDK} import ManagedCertificate\n\n  and to the Manager: "
-                f"webhooks=[{module.reference(name)}], webhook_certificate=ManagedCertificate()"
-            )
+            self._unserved.append((module, name))
         else:
             self._main = edited
+
+    def _explain_unserved(self) -> None:
+        imports = "".join(f"  {each}\n" for each in dict.fromkeys(module.statement for module, _ in self._unserved))
+        webhooks = ", ".join(module.reference(name) for module, name in self._unserved)
+        self._by_hand.append(
+            f"{self._main_path} has changed since `kubewright init` wrote it, and was not edited. Add these lines to "
+            f"it:\n\n{imports}  from {_SDK} import ManagedCertificate\n\n  and to the Manager: webhooks=[{webhooks}], "
+            "webhook_certificate=ManagedCertificate()"
+        )
 
     def _edit_conftest(self) -> None:
         text = self._text(_CONFTEST)
@@ -260,25 +281,33 @@ class _Webhooks:
 
     def _edit_settings(self) -> None:
         text = self._text(_SETTINGS)
-        edited = with_extra(text, "kubewright", "tls")
+        try:
+            edited = with_extra(text, "kubewright", "tls")
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{_SETTINGS}: {error}; nothing was written") from error
         if edited is None:
             self._by_hand.append(f"{_SETTINGS} was not edited. The certificate needs a dependency: kubewright[tls]")
         elif edited != text:
             self._changes.edit(_SETTINGS, edited)
 
-    def _side(self, version: str, kinds: Sequence[type[CustomResource]]) -> Side:
+    def _side(self, version: str) -> Side:
         resource = self._resource
-        for each in kinds:
-            if (each.__api__.group, each.__api__.kind, each.__api__.version) == (
-                resource.api_group,
-                resource.kind,
-                version,
-            ):
+        wanted = (resource.api_group, resource.kind, version)
+        for each in self._kinds:
+            api = each.__api__
+            if (api.group, api.kind, api.version) == wanted and issubclass(each, CustomResource):
                 return Side(each, version)
-        raise ConfigError(f"{resource.kind} of {resource.api_group}/{version} is in PROJECT, but no class declares it")
+        raise ConfigError(
+            f"{resource.kind} of {resource.api_group}/{version} is in PROJECT, but no class declares it; write the "
+            "class in the package api, or remove the version from PROJECT"
+        )
 
     def _text(self, path: str) -> str:
-        return (self._root / path).read_text() if (self._root / path).is_file() else ""
+        """Return the text of a file of the project; empty if it does not exist."""
+        try:
+            return (self._root / path).read_text() if (self._root / path).is_file() else ""
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path}: {error}; nothing was written") from error
 
 
 def _spoke(side: Side, code: ConversionCode) -> str:
@@ -341,12 +370,11 @@ def _parsed(text: str, path: str) -> Source:
         raise ConfigError(f"{path}, line {error.lineno}: {error.msg}; nothing was written") from error
 
 
-def _smallest(resource: Resource) -> JSONObject:
-    """Return an object of a kind of Kubernetes with the fields that its class requires."""
-    kind = built_in(resource.group, resource.version, resource.kind)
-    assert kind is not None
-    head: JSONObject = {"apiVersion": kind.__api__.api_version, "kind": resource.kind}
-    metadata = {"name": "example"} | ({"namespace": "default"} if kind.__api__.namespaced else {})
+def _smallest(kind: type[Object]) -> JSONObject:
+    """Return an object with the fields that its class requires."""
+    api = kind.__api__
+    head: JSONObject = {"apiVersion": api.api_version, "kind": api.kind}
+    metadata = {"name": "example"} | ({"namespace": "default"} if api.namespaced else {})
     return head | {"metadata": metadata} | {name: each for name, each in _required(kind).items() if name not in head}
 
 

@@ -11,7 +11,7 @@ The parts of `APIServer`:
     authentication  Authentication     the user of a request
     authorization   RBAC               decides what users may do; observes roles and bindings
     kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
-    admission       Chain              plugins that change or reject writes; webhooks
+    admission       Chain              plugins, policies and webhooks that change or reject writes
     apiextensions   Definitions        serves CustomResourceDefinitions; observes their commits
 
 Follows k8s.io/apiserver pkg/server/config.go (DefaultBuildHandlerChain).
@@ -79,7 +79,7 @@ class APIServer:
         self._authorizer = build_authorizer(self.resources)
         builtin.install(builtin.ServerParts(self.options, self.resources, self._authentication, self._authorizer))
         disabled = self.options.disabled_admission
-        admission.use(default_plugins(self.resources, disabled))
+        admission.use(default_plugins(self.resources, self._authorizer, disabled))
         self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
         webhooks = Webhooks(self.resources, self._authorizer, self._webhooks)
         mutating, validating = policy_reviewers(self.resources, self._authorizer, disabled)
@@ -115,23 +115,43 @@ class APIServer:
             _log.exception("Request failed", method=request.method, target=request.target)
             text = "This request caused apiserver to panic. Look in the logs for details."
             response = answers.failure(InternalError(text))
+        return self._finished(request, info, response)
+
+    def _finished(self, request: Request, info: RequestInfo, response: Response) -> Response:
+        """Return an answer with its headers and encoding, and count it."""
         response.headers["audit-id"] = request.headers.get("audit-id") or str(uuid.uuid4())
         answers.compress(request, response)
         self._metrics.count(info, response.status)
         return response
 
+    def admit(self, request: Request) -> Response | None:
+        """Return the answer to a request that is refused whatever its body says, before the body is read."""
+        info = parse_target(request.method, request.target)
+        try:
+            self._authorized(request, info)
+            if int(request.headers.get("content-length", "0")) > BODY_LIMIT:
+                raise _too_large()
+        except APIError as error:
+            return self._finished(request, info, answers.failure(error))
+        return None
+
     async def _answer(self, request: Request, info: RequestInfo) -> Response:
+        user = self._authorized(request, info)
+        if len(request.body) > BODY_LIMIT:
+            raise _too_large()
+        if info.resource:
+            return await self._resource_endpoints.serve(request, info, user)
+        return self._path_endpoints.serve(request, info)
+
+    def _authorized(self, request: Request, info: RequestInfo) -> UserInfo:
+        """Return the user of a request. Raises Unauthorized or Forbidden."""
         access = _access(self._authentication.authenticate(request), info)
         user = impersonate(request, access, self._authorizer)
         access = access if user is access.user else replace(access, user=user)
         self._authorize(access)
         if request.upgrade == "websocket" and info.resource == "pods" and info.subresource in _STREAMING_SUBRESOURCES:
             self._authorize(replace(access, verb="create"))
-        if len(request.body) > BODY_LIMIT:
-            raise RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")
-        if info.resource:
-            return await self._resource_endpoints.serve(request, info, user)
-        return self._path_endpoints.serve(request, info)
+        return user
 
     def _authorize(self, access: AccessAttributes) -> None:
         decision = self._authorizer.authorize(access)
@@ -145,6 +165,10 @@ class APIServer:
         self._type_checking.close()
         await self._webhooks.close()
         await self._store.close()
+
+
+def _too_large() -> RequestTooLarge:
+    return RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")
 
 
 def _open_log(folder: Path | None) -> Log | None:

@@ -55,7 +55,7 @@ class ServedAPI:
         self.extensions: list[JSONObject] = []
         """Extensions of the cluster in kubeconfigs."""
         self._host = host
-        self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls())
+        self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls(), admit=self.api.admit)
 
     def _tls(self) -> ssl.SSLContext:
         """Return a TLS context with a certificate for this host. A client certificate is optional and must be from

@@ -10,6 +10,7 @@ https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-fa
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Mapping
@@ -61,13 +62,15 @@ async def prepare(container: Container, image: Image, pod: Pod, sandbox: PodSand
         raise NotReadyToStart("CreateContainerConfigError", "Failed", str(error)) from error
     (root / "tmp").mkdir(parents=True, exist_ok=True)
     try:
-        volumes.mount(container, root, environment)
+        volumes.mount(container, environment)
     except SourceMissing as error:
         raise NotReadyToStart("ContainerCreating", "FailedMount", str(error)) from error
-    message = _message_path(container, root)
-    message.parent.mkdir(parents=True, exist_ok=True)
-    message.write_bytes(b"")
-    return _command(container, image, root, environment)
+    try:
+        _write_message_file(container, sandbox)
+    except OSError as error:
+        note = f"terminationMessagePath {container.termination_message_path}: {error.strerror or error}"
+        raise NotReadyToStart("CreateContainerConfigError", "Failed", note) from error
+    return _command(container, image, sandbox, environment)
 
 
 def check(command: Command) -> None:
@@ -82,22 +85,35 @@ def check(command: Command) -> None:
 
 def termination_message(container: Container, sandbox: PodSandbox) -> str:
     """Return the content of the container's termination message file."""
-    path = _message_path(container, sandbox.root(container))
-    return path.read_bytes()[-_MESSAGE_BYTES:].decode(errors="replace") if path.is_file() else ""
+    path = _message_path(container, sandbox)
+    if not path.is_file() or not sandbox.holds(path):
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _MESSAGE_BYTES))
+        return file.read(_MESSAGE_BYTES).decode(errors="replace")
 
 
-def _message_path(container: Container, root: Path) -> Path:
-    return root / (container.termination_message_path or "/dev/termination-log").lstrip("/")
+def _message_path(container: Container, sandbox: PodSandbox) -> Path:
+    return sandbox.path(container, container.termination_message_path or "/dev/termination-log")
 
 
-def _command(container: Container, image: Image, root: Path, environment: dict[str, str]) -> Command:
+def _write_message_file(container: Container, sandbox: PodSandbox) -> None:
+    """Empty the termination message file. Raises OSError, also if a link leads out of the Pod's folder."""
+    path = _message_path(container, sandbox)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not sandbox.holds(path):
+        raise OSError(errno.EPERM, "leads out of the Pod's folder")
+    path.write_bytes(b"")
+
+
+def _command(container: Container, image: Image, sandbox: PodSandbox, environment: dict[str, str]) -> Command:
     arguments = [
         *(container.command or image.command),
         *(container.args or (() if container.command else image.args)),
     ]
-    folder = Path(image.working_dir) if image.working_dir else root
+    folder = Path(image.working_dir) if image.working_dir else sandbox.root(container)
     if container.working_dir:
-        folder = root / container.working_dir.lstrip("/")
+        folder = sandbox.path(container, container.working_dir)
         folder.mkdir(parents=True, exist_ok=True)
     return Command([expand(each, environment) for each in arguments], environment, str(folder))
 

@@ -59,8 +59,11 @@ class Channels:
         self._socket = socket
         self._waiting: list[bytes] = []
         self._size = 0
+        """The bytes of output that are not sent yet."""
         self._pending = asyncio.Event()
         self._ended = False
+        self._process: Process | None = None
+        self._is_paused = False
 
     def output(self, fd: int, data: bytes) -> None:
         """Take output of the process."""
@@ -68,11 +71,25 @@ class Channels:
             self._waiting.append(bytes((fd,)) + data)
             self._size += len(data)
             self._pending.set()
+            self._throttle()
+
+    def _throttle(self) -> None:
+        """Let the process wait while the client does not read its output."""
+        is_full = self._size > _BUFFER
+        if self._process is None or is_full == self._is_paused:
+            return
+        self._is_paused = is_full
+        if is_full:
+            self._process.pause_output()
+        else:
+            self._process.resume_output()
 
     async def serve(self, process: Process, ended: asyncio.Future[int]) -> int | None:
         """Carry messages until the process exits. Returns its exit status; None if the client disconnected before."""
+        self._process = process
+        self._throttle()
         reading = asyncio.create_task(self._read(process))
-        sending = asyncio.create_task(self._send(process))
+        sending = asyncio.create_task(self._send())
         try:
             either: set[asyncio.Future[Any]] = {ended, reading, sending}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -85,6 +102,9 @@ class Channels:
         except ConnectionFailed:
             return None
         finally:
+            self._waiting, self._size = [], 0
+            self._throttle()
+            self._process = None
             reading.cancel()
             sending.cancel()
             await asyncio.gather(reading, sending, return_exceptions=True)
@@ -112,19 +132,16 @@ class Channels:
             elif channel == _CLOSE and data == bytes((_STDIN,)) and self.options.stdin:
                 process.close_input()
 
-    async def _send(self, process: Process) -> None:
+    async def _send(self) -> None:
         """Send until the process has exited and all of its output is sent."""
         while not (self._ended and not self._waiting):
             await self._pending.wait()
             self._pending.clear()
-            full = self._size > _BUFFER
-            if full:
-                process.pause_output()
-            messages, self._waiting, self._size = self._waiting, [], 0
+            messages, self._waiting = self._waiting, []
             for message in messages:
                 await self._socket.send(message)
-            if full:
-                process.resume_output()
+                self._size -= len(message) - 1
+                self._throttle()
 
 
 def exit_status(code: int) -> JSONObject:

@@ -5,6 +5,7 @@ Follows the PodSandbox of the CRI: https://kubernetes.io/docs/concepts/architect
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,14 @@ class PodSandbox:
     def root(self, container: Container) -> Path:
         """Return the folder in which a container finds its files."""
         return self.folder / "containers" / container.name
+
+    def path(self, container: Container, path: str) -> Path:
+        """Return where a path of a container is on this machine. `..` does not lead out of the container's root."""
+        return Path(f"{self.root(container)}{os.path.normpath(f'/{path}'.replace('//', '/'))}")
+
+    def holds(self, path: Path) -> bool:
+        """Return whether a path, with its symbolic links followed, is below the Pod's folder."""
+        return path.resolve().is_relative_to(self.folder.resolve())
 
 
 def grace_of(pod: Pod) -> float:

@@ -77,12 +77,15 @@ class Volumes:
         """When the next token has to be renewed; None without tokens."""
         return min((each.renew_at for each in self._tokens.values()), default=None)
 
-    def mount(self, container: Container, root: Path, environment: Mapping[str, str]) -> None:
+    def mount(self, container: Container, environment: Mapping[str, str]) -> None:
         """Link the container's mounts under its root folder. Raises SourceMissing."""
+        root = self._sandbox.root(container)
         for mount in sorted(container.volume_mounts, key=lambda each: each.mount_path):
             within = mount.sub_path or (expand(mount.sub_path_expr, environment) if mount.sub_path_expr else "")
             source = self._folder / mount.name / within
-            link = root / mount.mount_path.lstrip("/")
+            link = self._sandbox.path(container, mount.mount_path)
+            if link == root or not self._sandbox.holds(link.parent):
+                raise SourceMissing(f"cannot mount at {mount.mount_path}: choose a folder below the container's root")
             if not source.resolve().is_relative_to(self._folder.resolve()):
                 raise SourceMissing(f'subPath "{within}" of the mount {mount.mount_path} points outside its volume')
             if not source.exists():
@@ -167,13 +170,18 @@ class Volumes:
 
 
 def write_atomically(folder: Path, files: Mapping[str, File]) -> None:
-    """Replace the content of `folder` by `files`, by their relative paths. Does nothing if there is no difference."""
+    """Replace the content of `folder` by `files`, by their relative paths. Does nothing if there is no difference.
+
+    Raises SourceMissing for a path that leads out of the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     data = folder / _DATA
     if data.exists() and _content(data) == dict(files):
         return
     fresh = folder / f"..{secrets.token_hex(6)}"
     for path, file in files.items():
+        if path.startswith(("/", "..")) or ".." in path.split("/"):
+            raise SourceMissing(f'the path "{path}" of a file must be relative, and without ".."')
         target = fresh / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.content)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, copied
 from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import default_match
 from kubewright_controlplane.apiserver.kinds.admissionregistration.policyerrors import (
     default_policy,
@@ -30,7 +30,6 @@ from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expr
 from kubewright_controlplane.schema.cel.composition import Composition
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import BOOL, JSON_PATCH, NULL, OBJECT, STRING, Type, list_of
-from kubewright_controlplane.schema.structural.default import copied
 
 _ABSENT: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "object": (frozenset({"DELETE"}), "oldObject"),

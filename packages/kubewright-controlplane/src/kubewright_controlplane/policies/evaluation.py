@@ -16,7 +16,7 @@ import msgspec
 
 from kubewright.machinery.errors import APIError, ConfigError
 from kubewright.machinery.gvk import GroupVersionKind, GroupVersionResource
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, copied
 from kubewright_controlplane.apiserver.admission.policies.mutating import MutatingAdmissionPolicies
 from kubewright_controlplane.apiserver.admission.policies.validating import (
     Evaluation as BoundEvaluation,
@@ -31,7 +31,6 @@ from kubewright_controlplane.apiserver.registry.model import Attributes, Operati
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.apiserver.user import UserInfo
-from kubewright_controlplane.schema.structural.default import copied
 
 _FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 _PERMISSIONS: Final = "permissions-of-the-user"

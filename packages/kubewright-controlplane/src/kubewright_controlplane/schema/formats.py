@@ -123,7 +123,7 @@ def _rgb(text: str) -> bool:
 def _duration(text: str) -> bool:
     """Go's form, or Scala's: `3 days`."""
     units = r"(ns|nano|us|µs|micro|ms|milli|s|sec|m|min|h|hr|hour|d|day|w|wk|week)"
-    return bool(_accepted_by(time.parse_duration)(text) or re.search(rf"\d+\s*{units}", text))
+    return bool(_accepted_by(time.parse_duration)(text) or re.search(rf"\d\s*{units}", text))
 
 
 def _date_time(text: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import httptools
 
 from kubewright.http import wire
-from kubewright.http.message import Peer, Request
+from kubewright.http.message import Peer, Request, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class Limits:
     """A client that does not read for this time is disconnected."""
     idle_timeout: float = 120.0
     """Between two requests. Longer than clients keep idle connections, so that clients close them."""
+    bodies: int = 256 << 20
+    """Bodies of all connections that have arrived, and are not answered yet; further ones get 429."""
     connections: int | None = None
     """Open connections; further ones are closed at once. None for no limit."""
 
@@ -36,16 +38,49 @@ class Limits:
 class Refused(Exception):
     """A rejected request. Nothing that follows it on its connection is read."""
 
-    def __init__(self, status: int, why: str) -> None:
+    def __init__(self, status: int, why: str, response: Response | None = None) -> None:
         super().__init__(why)
         self.status = status
+        self.response = response
+        """The answer; None for `why` as text."""
+
+
+class Bodies:
+    """The bytes of request bodies that a server holds, over all its connections."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+
+    def add(self, size: int) -> None:
+        """Count bytes that have arrived. Raises Refused if there are too many."""
+        self._size += size
+        if self._size > self._limit:
+            raise Refused(429, "too many bytes of request bodies are being received; try again later")
+
+    def remove(self, size: int) -> None:
+        """Count bytes that are no longer held."""
+        self._size -= size
+
+
+Admit = Callable[[Request], "Response | None"]
+"""Takes a request whose body has not arrived yet. Returns an answer that refuses it; None to read the body."""
+
+_ADMITTED = 64 << 10
+"""A body up to this size is read without asking whether the request is admitted."""
 
 
 class RequestParser:
     """Calls `deliver` with the requests of one connection, and `invite` when a client waits before it sends a body."""
 
     def __init__(
-        self, limits: Limits, peer: Peer, deliver: Callable[[Request], None], invite: Callable[[], None]
+        self,
+        limits: Limits,
+        bodies: Bodies,
+        admit: Admit | None,
+        peer: Peer,
+        deliver: Callable[[Request], None],
+        invite: Callable[[], None],
     ) -> None:
         self.partial = False
         """A request has begun, and is not complete."""
@@ -55,24 +90,32 @@ class RequestParser:
         """The client speaks HTTP/1.0, which has no chunks."""
         self.held: bytes | None = None
         """Bytes that follow an upgrade request. Its answer decides whether they are HTTP."""
+        self.body_size = 0
+        """Bytes of the body that have arrived of an incomplete request."""
         self._limits = limits
+        self._bodies = bodies
+        self._admit = admit
         self._peer = peer
         self._deliver = deliver
         self._invite = invite
         self._parser = httptools.HttpRequestParser(self)
         self._in_head = False
         self._head_size = 0
-        self._fed_in_head = 0
+        self._fed_apart = 0
+        """Bytes in a row that belong to no body: a head, the sizes of chunks, trailers."""
+        self._completed = False
+        """Whether a request was complete within the last bytes."""
         self._url = b""
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
-        self._body_size = 0
+        self._admitted = False
 
     def feed(self, data: bytes) -> None:
         """Parse more bytes. Raises Refused; the parser cannot be used after that."""
         if self.held is not None:
             self.held += data
             return
+        self._completed, body_size = False, self.body_size
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -81,11 +124,19 @@ class RequestParser:
             if isinstance(error.__context__, Refused):
                 raise error.__context__ from None
             raise Refused(400, str(error) or "not HTTP/1.1") from None
-        if self._in_head:
+        if not self.partial or self._completed or self.body_size != body_size:
+            self._fed_apart = 0
+        else:
             # An endless line never reaches a callback, because the parser keeps it.
-            self._fed_in_head += len(data)
-            if self._fed_in_head > self._limits.head:
+            self._fed_apart += len(data)
+            if self._fed_apart > self._limits.head:
                 raise self._head_too_large()
+
+    def close(self) -> None:
+        """Forget what has arrived. The parser refers to itself, so its memory is returned late."""
+        self._bodies.remove(self.body_size)
+        self.body_size = 0
+        self._body, self._headers, self.held = [], {}, None
 
     def resume(self) -> None:
         """Keep HTTP after an upgrade request (RFC 9110, 7.8), and parse the held bytes. Raises Refused."""
@@ -97,7 +148,8 @@ class RequestParser:
 
     def on_message_begin(self) -> None:
         self.partial = self._in_head = True
-        self._head_size = self._fed_in_head = self._body_size = 0
+        self._head_size = self.body_size = 0
+        self._admitted = False
         self._url = b""
         self._headers = {}
         self._body = []
@@ -106,9 +158,11 @@ class RequestParser:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:
-            return  # a trailer
         self._head_size += len(name) + len(value) + 4
+        if not self._in_head:  # a trailer
+            if self._head_size > self._limits.head:
+                raise self._head_too_large()
+            return
         key = wire.name(name)
         headers = self._headers
         if key not in headers:
@@ -131,23 +185,35 @@ class RequestParser:
             self._check_upgrade()
         if "transfer-encoding" in headers:
             self._check_coding()
-        elif int(headers.get("content-length", 0)) > self._limits.body:
-            raise self._body_too_large()
+        elif "content-length" in headers:
+            self._check_length(int(headers["content-length"]))
         if "expect" in headers:
             self._settle_expectation()
 
     def on_body(self, body: bytes) -> None:
-        self._body_size += len(body)
-        if self._body_size > self._limits.body:
+        self.body_size += len(body)
+        self._bodies.add(len(body))
+        if self.body_size > _ADMITTED and not self._admitted:
+            self._check_admitted()
+        if self.body_size > self._limits.body:
             raise self._body_too_large()
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        self.partial = False
-        pieces = self._body
-        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self.partial, self._completed = False, True
+        pieces, self._body, self.body_size = self._body, [], 0
+        self._deliver(self._request(pieces[0] if len(pieces) == 1 else b"".join(pieces)))
+
+    def _request(self, body: bytes) -> Request:
         method = self._parser.get_method().decode()
-        self._deliver(Request(method, wire.text(self._url), self._headers, body, self._peer))
+        return Request(method, wire.text(self._url), self._headers, body, self._peer)
+
+    def _check_admitted(self) -> None:
+        """Ask whether the body is to be read. Raises Refused."""
+        self._admitted = True
+        refusal = self._admit(self._request(b"")) if self._admit is not None else None
+        if refusal is not None:
+            raise Refused(refusal.status, "refused before its body was read", refusal)
 
     def _settle_version(self) -> None:
         version = self._parser.get_http_version()
@@ -163,6 +229,12 @@ class RequestParser:
             raise Refused(405, "this server is not a proxy")
         if "transfer-encoding" in self._headers or self._headers.get("content-length", "0") != "0":
             raise Refused(400, "a request to upgrade the connection must not have a body")
+
+    def _check_length(self, length: int) -> None:
+        if length > _ADMITTED:
+            self._check_admitted()
+        if length > self._limits.body:
+            raise self._body_too_large()
 
     def _check_coding(self) -> None:
         if self.old or self._headers["transfer-encoding"].lower() != "chunked":

@@ -23,7 +23,7 @@ from contextlib import suppress
 from functools import partial
 
 from kubewright.http.message import Handler
-from kubewright.http.request_parser import Limits
+from kubewright.http.request_parser import Admit, Bodies, Limits
 from kubewright.http.server_connection import ServerConnection
 from kubewright.machinery.errors import ConfigError
 
@@ -36,7 +36,7 @@ class Server:
     """Serves `handler` at the address `host` and `port` (0: any free one), over TLS when `ssl` is given.
 
     A body above `limits.body` bytes gets 413 in plain text. A handler that wants another answer needs a smaller limit
-    of its own.
+    of its own. `admit` may refuse a request with a large body before the body is read; the connection then ends.
     """
 
     def __init__(
@@ -47,12 +47,15 @@ class Server:
         port: int = 0,
         ssl: tls.SSLContext | None = None,
         limits: Limits | None = None,
+        admit: Admit | None = None,
     ) -> None:
         self._handler = handler
+        self._admit = admit
         self._host = host
         self._port = port
         self._ssl = ssl
         self._limits = limits or Limits()
+        self._bodies = Bodies(self._limits.bodies)
         self._listener: asyncio.Server | None = None
         self._connections: set[ServerConnection] = set()
 
@@ -72,7 +75,7 @@ class Server:
     async def _listen(self) -> asyncio.Server:
         create = partial(
             asyncio.get_running_loop().create_server,
-            lambda: ServerConnection(self._handler, self._limits, self._connections),
+            lambda: ServerConnection(self._handler, self._admit, self._limits, self._bodies, self._connections),
             ssl=self._ssl,
             ssl_handshake_timeout=self._limits.read_timeout if self._ssl else None,
             backlog=_BACKLOG,

@@ -18,7 +18,7 @@ from kubewright._runtime.log import get_logger
 from kubewright.http import wire
 from kubewright.http.connection import Deadline, close_once, peer_of, trim_buffer
 from kubewright.http.message import Handler, Pipe, PipeBroken, Request, Response, Tunnel
-from kubewright.http.request_parser import Limits, Refused, RequestParser
+from kubewright.http.request_parser import Admit, Bodies, Limits, Refused, RequestParser
 
 _log = get_logger("kubewright.http")
 
@@ -41,9 +41,18 @@ class ServerConnection(asyncio.Protocol):
     ended: asyncio.Task[None]
     """Done when the last answer is written or the client has disconnected, and the handler has ended."""
 
-    def __init__(self, handler: Handler, limits: Limits, siblings: set[ServerConnection]) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        admit: Admit | None,
+        limits: Limits,
+        bodies: Bodies,
+        siblings: set[ServerConnection],
+    ) -> None:
         self._handler = handler
+        self._admit = admit
         self._limits = limits
+        self._bodies = bodies
         self._siblings = siblings
         self._queue: deque[Request | Refused] = deque()
         self._arrival: asyncio.Future[None] | None = None
@@ -68,21 +77,24 @@ class ServerConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=_WRITE_BUFFER)
         trim_buffer(transport)
         self._peer = peer_of(transport)
-        self._parser = RequestParser(self._limits, self._peer, self._enqueue, self._invite)
-        loop = asyncio.get_running_loop()
-        self._deadline = Deadline(loop, self._expire)
+        self._parser = RequestParser(self._limits, self._bodies, self._admit, self._peer, self._enqueue, self._invite)
+        self._loop = asyncio.get_running_loop()
+        self._deadline = Deadline(self._loop, self._expire)
         most = self._limits.connections
         if most is not None and len(self._siblings) >= most:
             _log.warning("Connection refused", peer=self._peer.address, connections=most)
             self._transport.abort()
         self._siblings.add(self)
-        self.ended = loop.create_task(self._serve())
+        self.ended = self._loop.create_task(self._serve())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
         self._siblings.discard(self)
         self._deadline.cancel()
         self.ended.cancel()
+        self._parser.close()
+        while self._queue:
+            self._release(self._queue.popleft())
 
     def pause_writing(self) -> None:
         self._writable = False
@@ -107,8 +119,18 @@ class ServerConnection(asyncio.Protocol):
             return
         if self._arrival is not None and parser.partial and not had_begun:
             self._deadline.set(self._limits.read_timeout)
-        if len(self._queue) > _PIPELINE or parser.held is not None:
+        is_full = len(self._queue) > _PIPELINE or (self._arrival is None and self._waiting > _UNREAD)
+        if is_full or parser.held is not None:
             self._stop_reading()
+
+    @property
+    def _waiting(self) -> int:
+        """Bytes of bodies that wait for the answer before them."""
+        return self._parser.body_size + sum(len(each.body) for each in self._queue if isinstance(each, Request))
+
+    def _release(self, entry: Request | Refused) -> None:
+        if isinstance(entry, Request):
+            self._bodies.remove(len(entry.body))
 
     def _stop_reading(self) -> None:
         if self._reading:
@@ -171,10 +193,13 @@ class ServerConnection(asyncio.Protocol):
                     await self._await_request()
                 entry = self._queue.popleft()
                 if isinstance(entry, Refused):
-                    refusal = _plain(entry.status, str(entry))
+                    refusal = entry.response or _plain(entry.status, str(entry))
                     self._write_whole("", refusal, _own_lines(refusal))
                     await self._linger()
-                await self._answer(entry)
+                try:
+                    await self._answer(entry)
+                finally:
+                    self._release(entry)
                 if self._parser.held is not None and not self._finishing:
                     self._resume()
         except Exception:  # noqa: BLE001 - nothing awaits this task, and its client must not wait indefinitely
@@ -198,7 +223,7 @@ class ServerConnection(asyncio.Protocol):
         self._resume_reading()
         limits = self._limits
         self._deadline.set(limits.read_timeout if self._parser.partial else limits.idle_timeout)
-        self._arrival = asyncio.get_running_loop().create_future()
+        self._arrival = self._loop.create_future()
         try:
             await self._arrival
         finally:
@@ -209,7 +234,7 @@ class ServerConnection(asyncio.Protocol):
         self._deadline.set(_LINGER)
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        await asyncio.get_running_loop().create_future()
+        await self._loop.create_future()
         raise AssertionError("the end of the connection cancels this wait")
 
     async def _answer(self, request: Request) -> None:
@@ -327,7 +352,7 @@ class ServerConnection(asyncio.Protocol):
     async def _drained(self) -> None:
         """Wait until the client has read. The deadline disconnects a client that does not."""
         self._deadline.set(self._limits.write_timeout)
-        self._drain = asyncio.get_running_loop().create_future()
+        self._drain = self._loop.create_future()
         try:
             await self._drain
         finally:

@@ -1,4 +1,4 @@
-"""Names of fields in CEL expressions: names that are not identifiers, or are reserved words, are escaped.
+"""Names in CEL expressions. Names of fields that are not identifiers, or are reserved words, are escaped.
 
 Follows k8s.io/apiserver/pkg/cel/escaping.go.
 """
@@ -33,7 +33,13 @@ RESERVED: Final = frozenset(
 
 _RESERVED: Final = RESERVED | {"true", "false", "null", "in"}
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII).fullmatch
 _MEANINGS: Final = {name: text for text, name in _ESCAPES.items()} | {f"__{word}__": word for word in _RESERVED}
+
+
+def is_identifier(name: str) -> bool:
+    """Return whether a variable can have that name."""
+    return name not in _RESERVED and _IDENTIFIER(name) is not None
 
 
 def escape(name: str) -> str | None:

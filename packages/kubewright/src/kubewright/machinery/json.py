@@ -13,6 +13,9 @@ JSONObject: TypeAlias = dict[str, Any]
 JSONArray: TypeAlias = list[Any]
 """A JSON array of anything."""
 
+DEPTH_LIMIT: Final = 256
+"""Levels of objects and lists in a document. Go's limit is 10,000; Python's depends on its version and the caller."""
+
 _encode_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 read_object: Final = msgspec.json.Decoder(JSONObject).decode
@@ -27,6 +30,15 @@ def is_object(value: object) -> TypeGuard[JSONObject]:
 def is_array(value: object) -> TypeGuard[JSONArray]:
     """Return whether a decoded value is a JSON array."""
     return value.__class__ is list
+
+
+def copied(value: Any) -> Any:
+    """Return a deep copy of a JSON value."""
+    if is_object(value):
+        return {key: copied(item) for key, item in value.items()}
+    if is_array(value):
+        return [copied(item) for item in value]
+    return value
 
 
 def equal(left: object, right: object) -> bool:

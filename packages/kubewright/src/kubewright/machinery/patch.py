@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from kubewright.machinery.errors import UNAPPLIED, BadRequest, Invalid, RequestTooLarge, StatusDetails
-from kubewright.machinery.json import JSONArray, JSONObject, equal, is_array, is_object
+from kubewright.machinery.json import JSONArray, JSONObject, copied, equal, is_array, is_object
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
@@ -224,7 +224,7 @@ class _Draft:
         self._copied += len(msgspec.json.encode(value))
         if self._copied > MAX_COPIED_BYTES:
             raise _NotApplicable(f"{self._copied} bytes were copied, more than the limit of {MAX_COPIED_BYTES}")
-        return _deep_copy(value)
+        return copied(value)
 
     def _add(self, path: Sequence[str], value: Any) -> None:
         container, key = self._open(path)
@@ -277,12 +277,6 @@ class _Draft:
         own = value.copy()
         self._own[id(own)] = own
         return own
-
-
-def _deep_copy(value: Any) -> Any:
-    if is_object(value):
-        return {key: _deep_copy(item) for key, item in value.items()}
-    return [_deep_copy(item) for item in value] if is_array(value) else value
 
 
 def _parts(operation: JSONObject, name: str) -> list[str]:

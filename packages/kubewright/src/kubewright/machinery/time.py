@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
-from fractions import Fraction
 from typing import Final, TypeAlias, cast
 
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
-_DURATION_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_DURATION_PART: Final = re.compile(r"(?=[\d.])(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _NANOSECONDS: Final = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
 }  # fmt: skip
-
+_LONGEST: Final = 2**63 - 1
+"""Nanoseconds of the longest duration in Go."""
+_DIGITS: Final = 19
 
 Seconds: TypeAlias = float | timedelta
 """A duration: a number of seconds, or a timedelta. Every parameter for a duration accepts both."""
@@ -44,7 +45,12 @@ def parse(text: str) -> datetime:
     year, month, day, hour, minute, second, fraction, sign, hours, minutes = found.groups()
     zone = UTC if sign is None else _offset(sign, int(hours), int(minutes))
     micro = int(fraction[:6].ljust(6, "0")) if fraction else 0
-    return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), micro, zone)
+    found_at = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), micro, zone)
+    try:
+        found_at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f'"{text}" is in no year from 1 to 9999 in UTC') from None
+    return found_at
 
 
 def format(moment: datetime) -> str:
@@ -70,15 +76,25 @@ def parse_duration(text: str) -> timedelta:
     body = text[1:] if text[:1] in ("-", "+") else text
     if body == "0":
         return timedelta(0)
-    total = Fraction(0)
+    total = 0
     position = 0
     while part := _DURATION_PART.match(body, position):
-        total += Fraction(part[1]) * _NANOSECONDS[part[2]]
+        total += _nanoseconds(*part.groups(default=""))
+        if total > _LONGEST or not (part[1] or part[2]):
+            raise ValueError(f'time: invalid duration "{text}"')
         position = part.end()
     if position == 0 or position != len(body):
         raise ValueError(_duration_error(text, body, position))
-    micro = int(total / 1000)
+    micro = total // 1000
     return timedelta(microseconds=-micro if negative else micro)
+
+
+def _nanoseconds(whole: str, fraction: str, unit: str) -> int:
+    """Return one part of a duration, truncated. More digits than a duration can have count as too long."""
+    whole, fraction = whole.lstrip("0"), fraction[:_DIGITS]
+    if len(whole) > _DIGITS:
+        return _LONGEST + 1
+    return int(f"0{whole}{fraction}") * _NANOSECONDS[unit] // int(f"1{'0' * len(fraction)}")
 
 
 def format_duration(duration: timedelta) -> str:

@@ -7,15 +7,17 @@ YAML 1.1 parser, would read as another type. It keeps the order of keys, and wri
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import re
-from collections.abc import Iterator
-from typing import Any, ClassVar, Final, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 import yaml
 
 from kubewright.machinery.errors import DecodeError
-from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright.machinery.json import DEPTH_LIMIT, JSONObject, compact, copied, is_array, is_object
 
 _TAG: Final = "tag:yaml.org,2002:"
 _TRUE: Final = ("y", "yes", "true", "on")
@@ -34,8 +36,20 @@ _OTHER: Final = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[-+]?[0-9][0-9_]*(:[0-5]?[0-9
 """Dates and base-60 numbers, which are text in Go but not in other parsers."""
 _NO_FOLDING: Final = 2**31 - 1
 _SHOWN: Final = 60
+_DIGITS: Final = 300
+"""An integer with more is beyond a 64-bit float."""
 
-_safe_loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_ALIASED_FREE, _NODES_FREE = 100, 1000
+_NODES_LOW, _NODES_HIGH = 400_000, 4_000_000
+_RATIO_HIGH, _RATIO_LOW = 0.99, 0.10
+"""The share of nodes that may come from aliases: up to the low number of nodes, and from the high one on."""
+_TEXT_NODE: Final = 64
+"""Bytes of text that count as a node."""
+
+_NO_KEY: Final = object()
+_MERGE: Final = object()
+
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one, where there is one
 _safe_dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
@@ -48,15 +62,125 @@ def load(text: str | bytes) -> JSONObject:
 
 
 def load_all(text: str | bytes) -> Iterator[JSONObject]:
-    """Yield the objects in a YAML text, in order, without empty documents. Raises DecodeError."""
+    """Yield the objects in a YAML text, in order, without empty documents. Raises DecodeError.
+
+    Time and memory are linear in the length of the text: a document that is nested more than `DEPTH_LIMIT` levels deep,
+    or consists mostly of aliases, is refused. The limit of aliases is that of go-yaml.
+    """
     try:
-        for place, document in enumerate(yaml.load_all(text, Loader=_Loader), 1):
-            if is_object(document):
-                yield cast("JSONObject", _as_json(document))
-            elif document is not None:
-                raise DecodeError(f"document {place} is {_described(document)}, not an object")
-    except yaml.YAMLError as error:
+        events = yaml.parse(text, Loader=_Parser)
+        place = 0
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                place += 1
+                document = _Builder().built(events)
+                if is_object(document):
+                    yield document
+                elif document is not None:
+                    raise DecodeError(f"document {place} is {_described(document)}, not an object")
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DecodeError(f"not YAML: {error}") from error
+
+
+class _Builder:
+    """Builds one document from the events of its text, as sigs.k8s.io/yaml converts YAML to JSON."""
+
+    def __init__(self) -> None:
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._open: list[_Collection] = []
+        self._nodes = 0
+        self._aliased = 0
+
+    def built(self, events: Iterator[Any]) -> Any:
+        """Consume the events of the document and return it. Raises DecodeError."""
+        root = _Collection(None, [], 0)
+        self._open.append(root)
+        for event in events:
+            if isinstance(event, yaml.ScalarEvent):
+                since = self._nodes
+                self._count(1 + len(event.value) // _TEXT_NODE)
+                self._add(_scalar(event), event, since, is_merge=_is_merge(event))
+            elif isinstance(event, yaml.AliasEvent):
+                self._add_alias(event)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._begin(event)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                ended = self._open.pop()
+                self._add(ended.value(), ended.start, ended.since)
+            else:
+                return root.items[0] if root.items else None
+        raise DecodeError("the document does not end")
+
+    def _begin(self, event: Any) -> None:
+        wanted = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
+        if event.tag is not None and event.tag.startswith(_TAG) and event.tag != _TAG + wanted:
+            raise DecodeError(f"yaml: cannot decode !!{wanted} as a {_short(event.tag)}")
+        if len(self._open) > DEPTH_LIMIT:
+            raise DecodeError(f"yaml: exceeded max depth of {DEPTH_LIMIT}")
+        items: Any = {} if wanted == "map" else []
+        self._open.append(_Collection(event, items, self._nodes))
+        self._count(1)
+
+    def _count(self, nodes: int, *, aliased: bool = False) -> None:
+        """Count nodes. Raises DecodeError if too many come from aliases, by the rule of go-yaml."""
+        self._nodes += nodes
+        self._aliased += nodes if aliased else 0
+        if self._aliased > _ALIASED_FREE and self._nodes > _NODES_FREE:
+            over = (self._nodes - _NODES_LOW) / (_NODES_HIGH - _NODES_LOW)
+            allowed = _RATIO_HIGH - (_RATIO_HIGH - _RATIO_LOW) * min(max(over, 0.0), 1.0)
+            if self._aliased / self._nodes > allowed:
+                raise DecodeError("yaml: document contains excessive aliasing")
+
+    def _add_alias(self, event: Any) -> None:
+        if event.anchor not in self._anchors:
+            if any(each.start is not None and each.start.anchor == event.anchor for each in self._open):
+                raise DecodeError(f"yaml: anchor '{event.anchor}' value contains itself")
+            raise DecodeError(f"yaml: unknown anchor '{event.anchor}' referenced")
+        value, nodes = self._anchors[event.anchor]
+        self._count(nodes, aliased=True)
+        self._open[-1].add(copied(value))
+
+    def _add(self, value: Any, event: Any, since: int, *, is_merge: bool = False) -> None:
+        """Add a complete node to the collection around it. There were `since` nodes before it."""
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (value, self._nodes - since)
+        self._open[-1].add(value, is_merge=is_merge)
+
+
+class _Collection:
+    """A list or mapping whose end has not been read yet."""
+
+    def __init__(self, start: Any, items: Any, since: int) -> None:
+        self.start = start
+        self.items = items
+        self.since = since
+        """The number of nodes before it."""
+        self._key: Any = _NO_KEY
+        self._merged: dict[str, Any] = {}
+
+    def add(self, value: Any, *, is_merge: bool = False) -> None:
+        """Add a node: of a mapping, a key or its value. Raises DecodeError."""
+        if isinstance(self.items, list):
+            self.items.append(value)
+        elif self._key is _NO_KEY:
+            self._key = _MERGE if is_merge else _key(value)
+        else:
+            key, self._key = self._key, _NO_KEY
+            if key is _MERGE:
+                self._merge(value)
+            else:
+                self.items[key] = value
+
+    def _merge(self, value: Any) -> None:
+        """Take over the fields of a mapping, or of each mapping of a list; earlier ones win."""
+        for each in value if is_array(value) else (value,):
+            if not is_object(each):
+                raise DecodeError("yaml: map merge requires map or sequence of maps as the value")
+            self._merged = {**each, **self._merged}
+
+    def value(self) -> Any:
+        """Return the value when it is complete."""
+        return {**self._merged, **self.items} if self._merged else self.items
 
 
 def _described(document: object) -> str:
@@ -80,12 +204,6 @@ def dump(*documents: JSONObject) -> str:
     return text
 
 
-class _Loader(_safe_loader):  # type: ignore[misc] # the C one, where there is one
-    """Reads scalars as Go does."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-
-
 class _Dumper(_safe_dumper):  # type: ignore[misc]
     """Quotes every string that some parser might not read as text."""
 
@@ -100,35 +218,91 @@ def _text(dumper: Any, text: str) -> Any:
     return dumper.represent_scalar(f"{_TAG}str", text, style=style)
 
 
-def _bool(loader: Any, node: Any) -> bool:
-    return loader.construct_scalar(node).lower() in _TRUE
+def _scalar(event: Any) -> str | int | float | bool | None:
+    """Return the value of a scalar. Raises DecodeError."""
+    text: str = event.value
+    if event.tag is None or not event.tag.startswith(_TAG):
+        if event.tag is not None or not event.implicit[0]:
+            return text
+        resolved = _resolved(text)
+        return text if resolved == "merge" else _READERS[resolved](text)
+    kind = event.tag.removeprefix(_TAG)
+    if kind == "binary":
+        return _binary(event)
+    resolved = _resolved(text)
+    fits = kind in ("str", resolved) or (kind == "float" and resolved == "int")
+    if kind not in _READERS or not fits:
+        raise DecodeError(f"yaml: cannot decode !!{resolved} `{text[:_SHOWN]}` as a {_short(event.tag)}")
+    return float(text.replace("_", "")) if kind == "float" and resolved == "int" else _READERS[kind](text)
 
 
-def _number(loader: Any, node: Any) -> int | float:
-    text: str = loader.construct_scalar(node).replace("_", "")
-    if not re.fullmatch(_INT, text):
-        return float(text.replace(".inf", "inf").replace(".nan", "nan"))
-    sign = -1 if text.startswith("-") else 1
-    digits = text.lstrip("+-")
-    return sign * (int(digits, 8) if re.fullmatch("0[0-7]+", digits) else int(digits, 0))
+def _binary(event: Any) -> str:
+    try:
+        return base64.b64decode("".join(event.value.split()), validate=True).decode()
+    except ValueError as error:
+        raise DecodeError("yaml: !!binary value contains invalid base64 data, or is not text") from error
 
 
-def _as_json(value: Any) -> Any:
-    """Return the value with strings as keys, as in JSON."""
-    if is_object(value):
-        return {_key(key): _as_json(each) for key, each in value.items()}
-    return [_as_json(each) for each in value] if is_array(value) else value
+def _resolved(text: str) -> str:
+    """Return the type of a scalar without quotes."""
+    for kind, pattern in _BY_FIRST.get(text[:1], ()):
+        if pattern.fullmatch(text):
+            return kind
+    return "str"
+
+
+def _is_merge(event: Any) -> bool:
+    return event.value == "<<" and bool(event.implicit[0] or event.tag == f"{_TAG}merge")
+
+
+def _bool(text: str) -> bool:
+    return text.lower() in _TRUE
+
+
+def _int(text: str) -> int | float | str:
+    """Return an integer. As in Go, one beyond 64 bits is a float, and one that cannot be parsed is text."""
+    plain = text.replace("_", "")
+    sign, digits = (-1 if plain.startswith("-") else 1), plain.lstrip("+-")
+    if len(digits) > _DIGITS:
+        return text
+    try:
+        value = sign * (int(digits, 8) if re.fullmatch("0[0-7]+", digits) else int(digits, 0))
+    except ValueError:
+        return text
+    return value if -(2**63) <= value < 2**64 else float(value)
+
+
+def _float(text: str) -> float | str:
+    """Return a number; one beyond 64 bits is text, as in Go. Raises DecodeError for infinity and NaN."""
+    try:
+        value = float(text.replace("_", ""))
+    except ValueError:
+        raise DecodeError(f"json: unsupported value: {text[:_SHOWN]}") from None
+    return value if math.isfinite(value) else text
 
 
 def _key(key: object) -> str:
+    """Return a key of JSON. Raises DecodeError for a list or mapping."""
+    if isinstance(key, dict | list):
+        raise DecodeError(f"yaml: invalid map key: {compact(key)[:_SHOWN]}")
     return key if isinstance(key, str) else json.dumps(key)
 
 
+def _short(tag: str) -> str:
+    return f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag
+
+
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "str": str,
+    "bool": _bool,
+    "null": lambda _text: None,
+    "int": _int,
+    "float": _float,
+}
+_BY_FIRST: Final[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 for _name, _pattern, _first in _READ:
-    _Loader.add_implicit_resolver(_TAG + _name, re.compile(f"({_pattern})$"), list(_first))
+    for _character in _first:
+        _BY_FIRST.setdefault(_character, []).append((_name, re.compile(_pattern)))
     _Dumper.add_implicit_resolver(_TAG + _name, re.compile(f"({_pattern})$"), list(_first))
 _Dumper.add_implicit_resolver(f"{_TAG}other", re.compile(f"({_OTHER})$"), list("-+0123456789="))
 _Dumper.add_representer(str, _text)
-_Loader.add_constructor(f"{_TAG}bool", _bool)
-_Loader.add_constructor(f"{_TAG}int", _number)
-_Loader.add_constructor(f"{_TAG}float", _number)

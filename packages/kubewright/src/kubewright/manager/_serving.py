@@ -129,13 +129,13 @@ class Probes:
         if request.method not in ("GET", "HEAD"):
             return _text(405, "405 method not allowed\n")
         chosen = {single: checks[single]} if single else checks
-        lines, good = await _run(chosen)
+        lines, good = await _run_checks(chosen)
         if not good:
             return _text(500, f"{lines}{root} check failed\n")
         return _text(200, f"{lines}{root} check passed\n" if "verbose" in request.query else "ok")
 
 
-async def _run(checks: dict[str, Check]) -> tuple[str, bool]:
+async def _run_checks(checks: dict[str, Check]) -> tuple[str, bool]:
     lines: list[str] = []
     good = True
     for name, check in checks.items():
@@ -163,7 +163,7 @@ def _text(status: int, text: str) -> Response:
 
 
 class Scrapes:
-    """Answers Prometheus."""
+    """The handler of requests for metrics, in the format of Prometheus."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -185,7 +185,7 @@ class _Answer(NamedTuple):
 
 
 class Gate:
-    """Checks requests before a handler gets them. `handle` is a `Handler`."""
+    """Authenticates and authorizes requests before a handler gets them. `handle` is a `Handler`."""
 
     def __init__(self, client: Client, handler: Handler) -> None:
         """Create a gate; `client` asks the API server."""

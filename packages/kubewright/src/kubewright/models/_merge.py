@@ -6,8 +6,9 @@ other identity, then those at the same index of a list whose length did not chan
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -15,21 +16,48 @@ from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright.models._struct import Struct
 from kubewright.models._values import encode, plain
 
+Field: TypeAlias = tuple[str, str, Any]
+"""Attribute, name on the wire, and omitted value of a field."""
+
 _IDENTITIES: Final = ("name", "key", "type", "uid", "mount_path", "container_port", "port", "ip", "topology_key")
 
 
 def changed(document: JSONObject, before: Struct, after: Struct) -> JSONObject:
     """Return `document`, from which `before` was read, with the differences of `after` applied. Changes no input."""
+    fields = _fields(type(after))
+    return with_fields(
+        document,
+        before,
+        after,
+        [each for each in fields if not _same(getattr(before, each[0]), getattr(after, each[0]))],
+    )
+
+
+def with_fields(document: JSONObject, before: Struct, after: Struct, fields: Iterable[Field]) -> JSONObject:
+    """Return `document`, from which `before` was read, with the differences of these fields of `after` applied."""
     out = dict(document)
-    for name, wire, default in _fields(type(after)):
-        was, now = getattr(before, name), getattr(after, name)
-        if _same(was, now):
-            continue
+    for name, wire, default in fields:
+        now = getattr(after, name)
         if now == default:
             out.pop(wire, None)
         else:
-            out[wire] = _changed_value(document.get(wire), was, now)
+            out[wire] = _changed_value(document.get(wire), getattr(before, name), now)
     return out
+
+
+def encoded_fields(value: Struct) -> list[bytes]:
+    """Return each field as JSON, for `fields_changed_since`."""
+    return [_encoded(getattr(value, name)) for name, _, _ in _fields(type(value))]
+
+
+def fields_changed_since(encoded: Sequence[bytes], value: Struct) -> list[Field]:
+    """Return the fields that differ from what they were when `encoded_fields` returned `encoded`."""
+    fields = zip(_fields(type(value)), encoded, strict=True)
+    return [field for field, was in fields if _encoded(getattr(value, field[0])) != was]
+
+
+def _encoded(value: Any) -> bytes:
+    return b"" if value is msgspec.UNSET else encode(value)
 
 
 def _required(value: Struct) -> JSONObject:
@@ -39,8 +67,7 @@ def _required(value: Struct) -> JSONObject:
 
 
 @cache
-def _fields(cls: type[Struct]) -> list[tuple[str, str, Any]]:
-    """Attribute, name on the wire, and omitted value of each field."""
+def _fields(cls: type[Struct]) -> list[Field]:
     return [(each.name, each.encode_name, _not_sent(each)) for each in msgspec.structs.fields(cls)]
 
 
@@ -51,11 +78,7 @@ def _not_sent(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def _same(was: Any, now: Any) -> bool:
-    if was is now:
-        return True
-    if was is msgspec.UNSET or now is msgspec.UNSET:
-        return False
-    return encode(was) == encode(now)
+    return was is now or _encoded(was) == _encoded(now)
 
 
 def _changed_value(document: Any, was: Any, now: Any) -> Any:

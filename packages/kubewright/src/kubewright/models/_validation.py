@@ -12,14 +12,13 @@ from typing import Any, TypeVar
 
 from kubewright.machinery.errors import ConfigError, ModelError
 from kubewright.machinery.fields import FieldError
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, copied
 from kubewright.models import codec
 from kubewright.models._resource import Object
 from kubewright.models._schema import root_schema
 
 try:
     from kubewright_controlplane.schema.structural.check import check
-    from kubewright_controlplane.schema.structural.default import copied
     from kubewright_controlplane.schema.structural.schema import Schema
 except ModuleNotFoundError as error:
     raise ConfigError(

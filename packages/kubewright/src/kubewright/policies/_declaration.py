@@ -14,13 +14,12 @@ Follows admissionregistration.k8s.io/v1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast, get_args
 
 from kubewright.machinery._suggestions import shown
-from kubewright.machinery.cel_names import RESERVED
+from kubewright.machinery.cel_names import is_identifier
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.names import dns1123_subdomain, qualified_name
 from kubewright.models import Object
@@ -33,8 +32,6 @@ from kubewright.webhooks._checks import check_choice, check_conditions, check_se
 if TYPE_CHECKING:
     from kubewright.models._meta import LabelSelector
 
-_IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
-_KEYWORDS: Final = RESERVED | {"true", "false", "null", "in"}
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_ANNOTATION: Final = 5 * 1024
 _OF_CLASSES: Final = ("operations", "subresources", "parent")
@@ -161,7 +158,7 @@ class Policy:
         check_selector(where, "object_selector", self.object_selector)
         check_conditions(where, self.match_conditions)
         for name, expression in self.variables.items():
-            if not _IDENTIFIER.fullmatch(name) or name in _KEYWORDS:
+            if not is_identifier(name):
                 raise ConfigError(f"{where}: variables={name!r}: the name of a variable is an identifier in CEL")
             if not expression.strip():
                 raise ConfigError(f"{where}: variables={name!r}: the expression is empty; write one in CEL")

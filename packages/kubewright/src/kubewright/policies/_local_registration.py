@@ -6,7 +6,6 @@ that only this run sends, as a dry run. When the API server evaluates them, it e
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -30,23 +29,26 @@ from kubewright.policies._expressions import ApplyConfiguration, Validation
 from kubewright.policies._local import LocalPolicies
 from kubewright.webhooks._local_objects import (
     PROBE_LABEL,
-    PROBED_EACH,
+    PROBE_PREFIX,
     REGISTERED_WITHIN,
     RUN,
+    answers_to,
     delete_own,
+    deregister,
+    local_prefix,
+    of_run,
     registrar,
-    removing,
 )
 
 _EVALUATED: Final = "the policies of this run are evaluated"
 _PROBE: Final = "probe.kubewright.dev"
-_KINDS: Final[Sequence[type[PolicyDocument]]] = (
+KINDS: Final[Sequence[type[PolicyDocument]]] = (
     ValidatingAdmissionPolicyBinding,
     MutatingAdmissionPolicyBinding,
     ValidatingAdmissionPolicy,
     MutatingAdmissionPolicy,
 )
-"""In the order of deletion."""
+"""What a run registers, in the order of deletion."""
 
 
 class LocalPolicyRegistration:
@@ -56,7 +58,7 @@ class LocalPolicyRegistration:
         """`name` is that of the manager."""
         self._local = local
         self._policies = policies
-        self._prefix = f"{name}.local-"
+        self._prefix = local_prefix(name)
         self._run = uuid.uuid4().hex
         self._log = get_logger("kubewright.policies.local")
 
@@ -67,30 +69,26 @@ class LocalPolicyRegistration:
         `client` registers, unless `LocalPolicies` has credentials of its own. Raises ConfigError if the API server does
         not accept or evaluate them.
         """
-        probes = [each for each in (_validating_probe(self._label), _mutating_probe(self._label)) if self._has(each)]
+        probes = [each for each in (_validating_probe(self._run), _mutating_probe(self._run)) if self._has(each)]
         documents = policy_documents([*self._policies, *probes], prefix=self._prefix)
         async with registrar(client, self._local.config) as own:
             try:
                 await self._delete_others(own, documents)
                 for each in documents:
-                    each.metadata.annotations[RUN] = self._run
+                    each.metadata.annotations |= of_run(self._run)
                     await self._apply(own, each)
                 for probe in probes:
                     await self._until_evaluated(own, probe)
                 self._log.info("Policies registered", policies=len(self._policies))
                 yield
             finally:
-                ordered = sorted(documents, key=lambda each: _KINDS.index(type(each)))
+                ordered = sorted(documents, key=lambda each: KINDS.index(type(each)))
                 steps = [delete_own(own, type(each), each.metadata.name, self._run) for each in ordered]
-                await removing(steps, self._log, "Policies not deregistered")
+                await deregister(steps, self._log, "Policies not deregistered")
 
     def _has(self, probe: Policy) -> bool:
         """Return whether there are policies of the kind of a probe."""
         return any(isinstance(each, type(probe)) for each in self._policies)
-
-    @property
-    def _label(self) -> dict[str, str]:
-        return {PROBE_LABEL: self._run}
 
     async def _apply(self, client: Client, document: PolicyDocument) -> None:
         try:
@@ -112,7 +110,7 @@ class LocalPolicyRegistration:
     async def _delete_others(self, client: Client, documents: Sequence[PolicyDocument]) -> None:
         """Delete what an earlier run left and this run does not replace."""
         kept = {(each.kind, each.metadata.name) for each in documents}
-        for kind in _KINDS:
+        for kind in KINDS:
             with suppress(NotFound, Forbidden):  # not served, or not permitted: then there are none of ours
                 for each in await client.list(kind):
                     if self._is_of_this_manager(each) and (each.kind, each.metadata.name) not in kept:
@@ -125,41 +123,41 @@ class LocalPolicyRegistration:
 
     async def _until_evaluated(self, client: Client, probe: Policy) -> None:
         """Wait until the API server evaluates a probe. Raises ConfigError if it does not."""
-        metadata = ObjectMeta(generate_name="kubewright-probe-", namespace="default", labels=self._label)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(REGISTERED_WITHIN):
-                while True:
-                    try:
-                        created = await client.create(ConfigMap(metadata=metadata), dry_run=True)
-                    except APIError as error:
-                        if _EVALUATED not in str(error):  # another policy, or no permission for ConfigMaps
-                            self._log.warning("Policy registration not confirmed", error=str(error))
-                        return
-                    if isinstance(probe, MutatingPolicy) and PROBE_LABEL in created.metadata.annotations:
-                        return
-                    await asyncio.sleep(PROBED_EACH)
+        metadata = ObjectMeta(generate_name=PROBE_PREFIX, namespace="default", labels=_labels(type(probe), self._run))
+        async for answer in answers_to(ConfigMap(metadata=metadata), client):
+            if isinstance(answer, APIError):
+                if _EVALUATED not in str(answer):  # another policy, or no permission for ConfigMaps
+                    self._log.warning("Policy registration not confirmed", error=str(answer))
+                return
+            if isinstance(probe, MutatingPolicy) and PROBE_LABEL in answer.metadata.annotations:
+                return
         raise ConfigError(
             f"the API server did not evaluate the policies within {REGISTERED_WITHIN:g} s after they were registered; "
             f"its admission plugins {type(probe).__name__.removesuffix('Policy')}AdmissionPolicy must be on"
         )
 
 
-def _validating_probe(labels: dict[str, str]) -> Policy:
+def _labels(kind: type[Policy], run: str) -> dict[str, str]:
+    """Return the labels of the object that a probe is about. Each kind of policy has one, which no other probe sees."""
+    return {PROBE_LABEL: f"{run}-{kind.__name__}"}
+
+
+def _validating_probe(run: str) -> Policy:
     return ValidatingPolicy(
         _PROBE,
         ConfigMap,
         operations=["CREATE"],
-        object_selector=LabelSelector(match_labels=labels),
+        object_selector=LabelSelector(match_labels=_labels(ValidatingPolicy, run)),
         validations=[Validation("false", message=_EVALUATED)],
     )
 
 
-def _mutating_probe(labels: dict[str, str]) -> Policy:
+def _mutating_probe(run: str) -> Policy:
     annotations = f"Object.metadata{{annotations: {{'{PROBE_LABEL}': 'evaluated'}}}}"
     return MutatingPolicy(
         _PROBE,
         ConfigMap,
         operations=["CREATE"],
-        object_selector=LabelSelector(match_labels=labels),
+        object_selector=LabelSelector(match_labels=_labels(MutatingPolicy, run)),
         mutations=[ApplyConfiguration(f"Object{{metadata: {annotations}}}")],
     )

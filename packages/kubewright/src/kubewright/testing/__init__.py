@@ -7,6 +7,7 @@ killed_after_each_write  operators that die after their first write, their secon
 failure                  an answer that rejects a request, for `Faults.answer`
 review                   the review of an object by a webhook, without a server
 evaluate                 the evaluation of an admission policy, without a server
+Decision                 what the results of both have in common: the message and causes of a denial
 check_round_trips        whether conversions lose nothing, with generated objects
 VirtualClock             a clock that a test moves
 Clock, SystemClock       for clocks of your own: a subclass of SystemClock can be ahead of time
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kubewright._runtime.clock import Clock as Clock
     from kubewright._runtime.clock import SystemClock as SystemClock
     from kubewright.testing._cluster import Cluster as Cluster
+    from kubewright.testing._decisions import Decision as Decision
     from kubewright.testing._faults import Faults as Faults
     from kubewright.testing._faults import failure as failure
     from kubewright.testing._faults import killed_after_each_write as killed_after_each_write
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "Clock": ".._runtime.clock",
     "Cluster": "._cluster",
+    "Decision": "._decisions",
     "Evaluation": "._policies",
     "Faults": "._faults",
     "RequestOptions": "._policies",
@@ -59,6 +62,7 @@ _HOMES: Final = {
 __all__ = [
     "Clock",
     "Cluster",
+    "Decision",
     "Evaluation",
     "Faults",
     "RequestOptions",

@@ -16,14 +16,14 @@ from typing import Generic, TypedDict, TypeVar, Unpack, cast
 import msgspec
 
 from kubewright.client._dynamic import decode_object, encode_object
-from kubewright.machinery.errors import ConfigError, Status, StatusCause
+from kubewright.machinery.errors import ConfigError, Status
 from kubewright.machinery.gvk import GroupVersionKind, GroupVersionResource
 from kubewright.machinery.json import JSONObject
 from kubewright.models import Object, PolicyRule, codec
 from kubewright.models._values import plain
 from kubewright.policies import Policy, Rule, policy_documents
 from kubewright.policies._definitions import definitions_of
-from kubewright.testing._reviews import operation_of
+from kubewright.testing._decisions import USER, Decision, operation_of
 from kubewright.webhooks import User
 
 try:
@@ -35,11 +35,9 @@ except ModuleNotFoundError as error:
 
 R = TypeVar("R", bound=Object | JSONObject)
 
-_USER = User(name="test", groups=["system:authenticated"])
-
 
 @dataclass(frozen=True, slots=True)
-class Evaluation(Generic[R]):
+class Evaluation(Decision, Generic[R]):
     """What an API server does with a request because of a policy."""
 
     allowed: bool
@@ -54,16 +52,6 @@ class Evaluation(Generic[R]):
     warnings: list[str]
     audit_annotations: Mapping[str, str]
     """By the key in the policy. Those of audited failures have the API server's key."""
-
-    @property
-    def message(self) -> str:
-        """Why the request was denied, as a user sees it; "" if it was allowed."""
-        return self.status.message if self.status is not None else ""
-
-    @property
-    def causes(self) -> tuple[StatusCause, ...]:
-        """The causes of a denial."""
-        return self.status.details.causes if self.status is not None and self.status.details is not None else ()
 
 
 class RequestOptions(TypedDict, total=False):
@@ -106,9 +94,7 @@ def evaluate(
 
     Raises ConfigError if the policy is not about such requests, and Invalid for parameters that an API server rejects.
     """
-    operation, sent = operation_of("evaluate", create, update, delete, connect)
-    if (old is not None) != (operation == "UPDATE"):
-        raise ConfigError("evaluate: an update has old=, the object before it, and nothing else has")
+    operation, sent = operation_of("evaluate", create, update, delete, connect, old=old)
     document = _document(sent)
     place = _Place.of(policy, operation, document, sent, request)
     deletes = operation == "DELETE"
@@ -120,7 +106,7 @@ def evaluate(
         subresource=place.subresource,
         name=request.get("name", _metadata(document).get("name", "")),
         namespace=place.namespace,
-        user=_user_info(request.get("user", _USER)),
+        user=_user_info(request.get("user", USER)),
         permissions=[plain(each) for each in request.get("permissions", ())],
         dry_run=request.get("dry_run", False),
         options=request.get("options", {}),

@@ -9,11 +9,10 @@ The webhook gets an AdmissionReview in JSON, as an API server sends it, and its 
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, get_args, overload
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
@@ -22,11 +21,12 @@ from kubewright.cache._cache import Cache
 from kubewright.cache._client import CachedClient
 from kubewright.client._client import Client
 from kubewright.client._dynamic import decode_object, encode_object
-from kubewright.machinery.errors import APIError, ConfigError, Status, StatusCause
+from kubewright.machinery.errors import APIError, ConfigError, Status
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.patch import json_patch
 from kubewright.models import Object
+from kubewright.testing._decisions import USER, Decision, operation_of
 from kubewright.webhooks import (
     AdmissionResponse,
     AdmissionWebhook,
@@ -43,11 +43,9 @@ from kubewright.webhooks._review import denial, read
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
 
-_USER = User(name="test", groups=["system:authenticated"])
-
 
 @dataclass(frozen=True, slots=True)
-class Review(Generic[R]):
+class Review(Decision, Generic[R]):
     """The answer of a webhook."""
 
     allowed: bool
@@ -59,16 +57,6 @@ class Review(Generic[R]):
     status: Status | None = None
     """Why the request was denied; None if it was allowed."""
     audit_annotations: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def message(self) -> str:
-        """Why the request was denied, as a user sees it; "" if it was allowed."""
-        return self.status.message if self.status is not None else ""
-
-    @property
-    def causes(self) -> tuple[StatusCause, ...]:
-        """The errors of a denied request, by field."""
-        return self.status.details.causes if self.status is not None and self.status.details is not None else ()
 
 
 @overload
@@ -83,7 +71,7 @@ async def review(
     name: str | None = None,
     namespace: str | None = None,
     subresource: str | None = None,
-    user: User = _USER,
+    user: User = USER,
     dry_run: bool = False,
     options: JSONObject | None = None,
     client: Client | None = None,
@@ -101,7 +89,7 @@ async def review(
     name: str | None = None,
     namespace: str | None = None,
     subresource: str | None = None,
-    user: User = _USER,
+    user: User = USER,
     dry_run: bool = False,
     options: JSONObject | None = None,
     client: Client | None = None,
@@ -118,7 +106,7 @@ async def review(
     name: str | None = None,
     namespace: str | None = None,
     subresource: str | None = None,
-    user: User = _USER,
+    user: User = USER,
     dry_run: bool = False,
     options: JSONObject | None = None,
     client: Client | None = None,
@@ -135,8 +123,8 @@ async def review(
     An APIError that the function raises is a denial. Raises any other error of the function, and ConfigError if the
     webhook does not review such requests.
     """
-    operation, sent = operation_of("review", create, update, delete, connect)
-    _check(webhook, operation, has_old=old is not None)
+    operation, sent = operation_of("review", create, update, delete, connect, old=old)
+    _check(webhook, operation)
     given = encode_object(sent) if isinstance(sent, Object) else msgspec.json.encode(sent)
     before = encode_object(old) if isinstance(old, Object) else msgspec.json.encode(old)
     document: JSONObject = msgspec.json.decode(given)
@@ -180,32 +168,19 @@ async def _answer(
     logger = get_logger("kubewright.webhook").bind(webhook=webhook.name)
     ctx = context_of(webhook, asked, client=client, logger=logger, resource=resource)
     try:
-        async with asyncio.timeout(webhook.registration.timeout_seconds):
-            return await answer(webhook, ctx)
+        return await answer(webhook, ctx, webhook.registration.timeout_seconds)
     except APIError as error:
         denied = denial(error.status)
         return AdmissionResponse(allowed=False, status=denied.status, warnings=ctx.warnings)
 
 
-def operation_of(function: str, *objects: Object | JSONObject | None) -> tuple[Operation, Object | JSONObject]:
-    """Return what a user does, and the object: the one that is given of create, update, delete and connect."""
-    operations: tuple[Operation, ...] = get_args(Operation)
-    given: list[tuple[Operation, Object | JSONObject]]
-    given = [(name, each) for name, each in zip(operations, objects, strict=True) if each is not None]
-    if len(given) != 1:
-        raise ConfigError(f"{function}: give one of create, update, delete and connect, got {len(given)}")
-    return given[0]
-
-
-def _check(webhook: AdmissionWebhook, operation: Operation, *, has_old: bool) -> None:
+def _check(webhook: AdmissionWebhook, operation: Operation) -> None:
     known = webhook.registration.operations
     if operation not in known and "*" not in known:
         raise ConfigError(
             f"review: {webhook.name} does not review {operation}, so that the API server would not call it; "
             f"its operations are {', '.join(known)}"
         )
-    if has_old != (operation == "UPDATE"):
-        raise ConfigError("review: an update has old=, the object before it, and nothing else has")
 
 
 def _kind(document: JSONObject) -> dict[str, str]:

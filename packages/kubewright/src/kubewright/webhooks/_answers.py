@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Sequence
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -17,13 +18,17 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONArray, JSONObject, read_object
 from kubewright.machinery.patch import create_json_patch
 from kubewright.models import Object
-from kubewright.models._merge import changed
-from kubewright.models._values import encode
+from kubewright.models._merge import Field, changed, fields_changed_since, with_fields
 from kubewright.webhooks._context import AdmissionContext, BaseAdmissionContext, RawAdmissionContext, Undecodable
 from kubewright.webhooks._declaration import AdmissionWebhook, Defaulter, RawWebhook, Validator
 from kubewright.webhooks._review import AdmissionRequest, AdmissionResponse
 
 _NO_CHANGE: JSONArray = []
+_read_parts: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class ReviewTimedOut(TimeoutError):
+    """A review has taken longer than the API server waits. What it waited for was cancelled."""
 
 
 def context_of(
@@ -43,33 +48,35 @@ def context_of(
     return RawAdmissionContext(request, client=client, logger=logger, resource=resource)
 
 
-async def answer(webhook: AdmissionWebhook, ctx: BaseAdmissionContext) -> AdmissionResponse:
-    """Call the function of a webhook. Raises APIError if it denies the request, and any error of the function."""
+def answer(webhook: AdmissionWebhook, ctx: BaseAdmissionContext, seconds: float) -> Awaitable[AdmissionResponse]:
+    """Call the function of a webhook, for `seconds` at most if it waits.
+
+    Raises APIError if it denies the request, ReviewTimedOut, and any error of the function.
+    """
     match webhook:
         case Defaulter():
-            return await _default(webhook, cast("AdmissionContext[Any]", ctx))
+            return _default(webhook, cast("AdmissionContext[Any]", ctx), seconds)
         case Validator():
-            return await _validate(webhook, cast("AdmissionContext[Any]", ctx))
+            return _validate(webhook, cast("AdmissionContext[Any]", ctx), seconds)
         case RawWebhook():
-            return await _respond(webhook, cast("RawAdmissionContext", ctx))
+            return _respond(webhook, cast("RawAdmissionContext", ctx), seconds)
         case _:
             raise ConfigError(f"{webhook.name} is not made by defaulter, validator or admission_handler")
 
 
-async def _default(webhook: Defaulter[Any], ctx: AdmissionContext[Any]) -> AdmissionResponse:
+async def _default(webhook: Defaulter[Any], ctx: AdmissionContext[Any], seconds: float) -> AdmissionResponse:
     result: object = webhook.function(ctx)
+    if result is not None and inspect.isawaitable(result):
+        result = await within(seconds, result)
     if result is not None:
-        if inspect.isawaitable(result):
-            result = await result
-        if result is not None:
-            raise TypeError(f"the defaulter returned {result!r}; it must change or assign ctx.object, and return None")
+        raise TypeError(f"the defaulter returned {result!r}; it must change or assign ctx.object, and return None")
     return AdmissionResponse(patch=_changes(ctx), warnings=ctx.warnings, audit_annotations=ctx.audit_annotations)
 
 
-async def _validate(webhook: Validator[Any], ctx: AdmissionContext[Any]) -> AdmissionResponse:
-    result = webhook.function(ctx)
+async def _validate(webhook: Validator[Any], ctx: AdmissionContext[Any], seconds: float) -> AdmissionResponse:
+    result: object = webhook.function(ctx)
     if result is not None and inspect.isawaitable(result):
-        result = await result
+        result = await within(seconds, result)
     if result is not None:
         errors = _errors(result)
         if errors:
@@ -78,10 +85,11 @@ async def _validate(webhook: Validator[Any], ctx: AdmissionContext[Any]) -> Admi
     return AdmissionResponse(warnings=ctx.warnings, audit_annotations=ctx.audit_annotations)
 
 
-async def _respond(webhook: RawWebhook, ctx: RawAdmissionContext) -> AdmissionResponse:
-    found = webhook.function(ctx)
-    result = await found if inspect.isawaitable(found) else found
-    if not isinstance(cast("object", result), AdmissionResponse):
+async def _respond(webhook: RawWebhook, ctx: RawAdmissionContext, seconds: float) -> AdmissionResponse:
+    result: object = webhook.function(ctx)
+    if inspect.isawaitable(result):
+        result = await within(seconds, result)
+    if not isinstance(result, AdmissionResponse):
         raise TypeError(f"the webhook returned {result!r}; it must return an AdmissionResponse")
     if result.patch and not webhook.registration.mutating:
         raise TypeError("the webhook returned a patch, but is a validating one; declare it with mutating=True")
@@ -92,6 +100,18 @@ async def _respond(webhook: RawWebhook, ctx: RawAdmissionContext) -> AdmissionRe
         warnings=[*ctx.warnings, *result.warnings],
         audit_annotations={**ctx.audit_annotations, **result.audit_annotations},
     )
+
+
+async def within(seconds: float, answering: Awaitable[object]) -> object:
+    """Await something for `seconds` at most. Raises ReviewTimedOut."""
+    timeout = asyncio.timeout(seconds)
+    try:
+        async with timeout:
+            return await answering
+    except TimeoutError as error:
+        if timeout.expired():
+            raise ReviewTimedOut(f"no answer within {seconds:g} s") from error
+        raise
 
 
 def _check_kind(kind: type[Object], given: GroupVersionKind) -> None:
@@ -118,20 +138,24 @@ def _changes(ctx: AdmissionContext[Any]) -> JSONArray:
     after: Object | None = ctx.used_object
     if after is None or ctx.operation == "DELETE":
         return _NO_CHANGE
-    if ctx.before is not None and ctx.before == encode(after):
-        return _NO_CHANGE
-    return _patch(bytes(ctx.request.object), after)
+    raw = bytes(ctx.request.object)
+    if isinstance(after, Unstructured) or ctx.before is None:
+        return _patch(raw, after)
+    fields = fields_changed_since(ctx.before, after)
+    return _patch_of_fields(raw, after, fields) if fields else _NO_CHANGE
 
 
 def _patch(raw: bytes, after: Object) -> JSONArray:
     document = read_object(raw)
-    before = decode_object(type(after), raw)
-    return create_json_patch(document, _patched(document, before, after))
-
-
-def _patched(document: JSONObject, before: Object, after: Object) -> JSONObject:
-    patched = changed(document, before, after)
+    patched = changed(document, decode_object(type(after), raw), after)
     if isinstance(after, Unstructured):
-        head = {key: patched[key] for key in ("apiVersion", "kind", "metadata") if key in patched}
-        return {**msgspec.to_builtins(after.content), **head}
-    return patched
+        head: JSONObject = {key: patched[key] for key in ("apiVersion", "kind", "metadata") if key in patched}
+        patched = {**msgspec.to_builtins(after.content), **head}
+    return create_json_patch(document, patched)
+
+
+def _patch_of_fields(raw: bytes, after: Object, fields: Sequence[Field]) -> JSONArray:
+    """Return the patch of these fields alone. The rest of the document is not decoded."""
+    parts = _read_parts(raw)
+    document: JSONObject = {wire: msgspec.json.decode(parts[wire]) for _, wire, _ in fields if wire in parts}
+    return create_json_patch(document, with_fields(document, decode_object(type(after), raw), after, fields))

@@ -16,7 +16,7 @@ from kubewright.controllers._context import resource_of
 from kubewright.machinery.errors import BadRequest, ConfigError, DecodeError
 from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import Object
-from kubewright.models._values import encode
+from kubewright.models._merge import encoded_fields
 from kubewright.webhooks._review import AdmissionRequest, Operation, User, present
 
 T = TypeVar("T", bound=Object)
@@ -169,8 +169,8 @@ class AdmissionContext(BaseAdmissionContext, Generic[T]):
         self._object: T | None = None
         self._old: T | None = None
         self._watched = watched
-        self.before: bytes | None = None
-        """The object as it was decoded, encoded again; None if nothing has used it, or it is not watched."""
+        self.before: list[bytes] | None = None
+        """The fields of the object as it was decoded; None if nothing used it, it was replaced, or is not watched."""
 
     @property
     def object(self) -> T:
@@ -184,12 +184,13 @@ class AdmissionContext(BaseAdmissionContext, Generic[T]):
             raw = request.old_object if request.operation == "DELETE" else request.object
             found = self._object = self._decode(raw, "object")
             if self._watched:
-                self.before = encode(found)
+                self.before = encoded_fields(found)
         return found
 
     @object.setter
     def object(self, value: T) -> None:
         self._object = value
+        self.before = None
 
     @property
     def old_object(self) -> T | None:

@@ -7,7 +7,6 @@ webhook for another version of the kind makes the API server convert it. Nothing
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from typing import Any, Final
 
@@ -24,7 +23,13 @@ from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright.models._meta import LabelSelector, ObjectMeta
 from kubewright.webhooks._conversion import Conversion, ConversionError
-from kubewright.webhooks._local_objects import PROBE_LABEL, PROBED_EACH, REGISTERED_WITHIN, RUN, delete_own
+from kubewright.webhooks._local_objects import (
+    PROBE_LABEL,
+    PROBE_PREFIX,
+    answers_to,
+    delete_own,
+    of_run,
+)
 
 _CONVERTED: Final = "the conversion of this run is called"
 
@@ -69,21 +74,15 @@ async def until_converted(client: Client, conversion: Conversion[Any], *, prefix
 
 
 async def _probe(client: Client, sent: APIResource, run: str) -> str:
-    metadata = ObjectMeta(generate_name="kubewright-probe-", labels={PROBE_LABEL: run})
+    metadata = ObjectMeta(generate_name=PROBE_PREFIX, labels={PROBE_LABEL: run})
     if sent.namespaced:
         metadata.namespace = "default"
-    probe = Unstructured.of(sent)(metadata=metadata)
     last = "it accepts the object that the conversion refuses"
-    with suppress(TimeoutError):
-        async with asyncio.timeout(REGISTERED_WITHIN):
-            while True:
-                try:
-                    await client.create(probe, dry_run=True)
-                except APIError as error:
-                    last = str(error)
-                    if _CONVERTED in last:
-                        return ""
-                await asyncio.sleep(PROBED_EACH)
+    async for answer in answers_to(Unstructured.of(sent)(metadata=metadata), client):
+        if isinstance(answer, APIError):
+            last = str(answer)
+            if _CONVERTED in last:
+                return ""
     return last
 
 
@@ -105,5 +104,5 @@ def _configuration(name: str, reviewed: APIResource, url: str, run: str) -> Muta
         side_effects="None",
         timeout_seconds=1,
     )
-    metadata = ObjectMeta(name=name, annotations={RUN: run})
+    metadata = ObjectMeta(name=name, annotations=of_run(run))
     return MutatingWebhookConfiguration(metadata=metadata, webhooks=[webhook])

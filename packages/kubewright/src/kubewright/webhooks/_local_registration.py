@@ -6,9 +6,8 @@ manager knows when the API server uses the configuration, and why it does not re
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any, Final
@@ -47,12 +46,14 @@ from kubewright.webhooks._local import LocalWebhooks
 from kubewright.webhooks._local_conversions import ProbedConversion, probe_name, until_converted
 from kubewright.webhooks._local_objects import (
     PROBE_LABEL,
-    PROBED_EACH,
+    PROBE_PREFIX,
     REGISTERED_WITHIN,
-    RUN,
+    answers_to,
     delete_own,
+    deregister,
+    local_prefix,
+    of_run,
     registrar,
-    removing,
 )
 from kubewright.webhooks._names import CONVERSION_BEFORE_LOCAL_RUN, MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
 from kubewright.webhooks._provider import ServerCertificate
@@ -60,6 +61,7 @@ from kubewright.webhooks._review import AdmissionResponse
 from kubewright.webhooks._webhooks import Webhook
 
 _CALLED: Final = "the webhooks of this run are called"
+_NOT_DEREGISTERED: Final = "Webhooks not deregistered"
 _ATTEMPTS: Final = 5
 _REMEDY: Final = (
     "it must reach this process: give LocalWebhooks(url=...) or --webhook-url an address that it reaches, "
@@ -93,7 +95,7 @@ class LocalRegistration:
         """What the server serves."""
         self._local = local
         self._declared = webhooks
-        self._prefix = f"{name}.local-"
+        self._prefix = local_prefix(name)
         self._ca_bundle = made.bundle
         self._url = ""
         self._registrar: Client | None = None
@@ -116,7 +118,7 @@ class LocalRegistration:
                 await self._until_converted()
                 yield
             finally:
-                await self._removing([self._give_back(name) for name in names])
+                await deregister([self._give_back(name) for name in names], self._log, _NOT_DEREGISTERED)
 
     @asynccontextmanager
     async def reviewing(self) -> AsyncGenerator[None]:
@@ -131,7 +133,8 @@ class LocalRegistration:
             self._log.info("Webhooks registered", webhooks=len(self._declared))
             yield
         finally:
-            await self._removing([self._delete(each) for each in configurations])
+            steps = [delete_own(self._client, type(each), each.metadata.name, self._run) for each in configurations]
+            await deregister(steps, self._log, _NOT_DEREGISTERED)
 
     @asynccontextmanager
     async def _registering(self, client: Client) -> AsyncGenerator[None]:
@@ -155,7 +158,7 @@ class LocalRegistration:
             name = f"{self._prefix}{VALIDATING_CONFIGURATION}"
             found = [ValidatingWebhookConfiguration(metadata=ObjectMeta(name=name))]
         for each in found:
-            each.metadata.annotations[RUN] = self._run
+            each.metadata.annotations |= of_run(self._run)
             for webhook in each.webhooks:
                 webhook.failure_policy = "Ignore"
             self._add_probe(each)
@@ -195,19 +198,14 @@ class LocalRegistration:
     async def _until_called(self, configuration: WebhookConfiguration) -> None:
         """Wait until the API server uses a configuration. Raises ConfigError if it does not reach this process."""
         labels = self._probe_labels(configuration)
-        probe = ConfigMap(metadata=ObjectMeta(generate_name="kubewright-probe-", namespace="default", labels=labels))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(REGISTERED_WITHIN):
-                while True:
-                    try:
-                        await self._client.create(probe, dry_run=True)
-                    except InternalError as error:
-                        raise ConfigError(f"the API server cannot call {self._url}: {error}; {_REMEDY}") from error
-                    except APIError as error:
-                        if _CALLED not in str(error):  # another policy, or no permission for ConfigMaps
-                            self._log.warning("Webhook registration not confirmed", error=str(error))
-                        return
-                    await asyncio.sleep(PROBED_EACH)
+        probe = ConfigMap(metadata=ObjectMeta(generate_name=PROBE_PREFIX, namespace="default", labels=labels))
+        async for answer in answers_to(probe, self._client):
+            if isinstance(answer, InternalError):
+                raise ConfigError(f"the API server cannot call {self._url}: {answer}; {_REMEDY}") from answer
+            if isinstance(answer, APIError):
+                if _CALLED not in str(answer):  # another policy, or no permission for ConfigMaps
+                    self._log.warning("Webhook registration not confirmed", error=str(answer))
+                return
         raise ConfigError(
             f"the API server did not call {self._url} within {REGISTERED_WITHIN:g} s after the webhooks were "
             f"registered; {_REMEDY}"
@@ -276,12 +274,6 @@ class LocalRegistration:
         return client is not None and client.ca_bundle == self._ca_bundle
 
     # ---- both
-
-    async def _delete(self, configuration: WebhookConfiguration) -> None:
-        await delete_own(self._client, type(configuration), configuration.metadata.name, self._run)
-
-    async def _removing(self, steps: Sequence[Coroutine[Any, Any, None]]) -> None:
-        await removing(steps, self._log, "Webhooks not deregistered")
 
     def _not_allowed(self, error: Forbidden) -> ConfigError:
         return ConfigError(

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from kubewright._runtime.clock import monotonic
+from kubewright._runtime.clock import SystemClock, time_source
 from kubewright._runtime.log import StructuredLogger, get_logger
 from kubewright.cache._client import CachedClient
 from kubewright.controllers._reconcile import traceback_of, unwrapped
@@ -32,13 +32,14 @@ from kubewright.machinery.errors import (
     APIError,
     BadRequest,
     InternalError,
+    MethodNotAllowed,
     RequestTooLarge,
     ServerTimeout,
     UnsupportedMediaType,
 )
 from kubewright.machinery.time import parse_duration
 from kubewright.webhooks import _review as wire
-from kubewright.webhooks._answers import answer, context_of
+from kubewright.webhooks._answers import ReviewTimedOut, answer, context_of, within
 from kubewright.webhooks._conversion import Conversion
 from kubewright.webhooks._conversion_review import Conversions
 from kubewright.webhooks._declaration import AdmissionWebhook
@@ -54,6 +55,7 @@ MAX_REVIEW: Final = 7 << 20
 MAX_CONVERSION: Final = 64 << 20
 """Bytes of a ConversionReview, which has all objects of a list."""
 
+_JSON: Final = "application/json"
 _CONVERSION_TIMEOUT: Final = 30.0
 """Seconds; the API server has no setting for it."""
 _LONGEST: Final = 30.0
@@ -113,6 +115,7 @@ class WebhookHandler:
         tracing: WebhookTracing | None = None,
     ) -> None:
         """`observer` returns the observer of a path."""
+        self._now = time_source(SystemClock())
         self._endpoints: dict[str, tuple[Endpoint, WebhookObserver]] = {}
         for each in webhooks:
             if isinstance(each, AdmissionWebhook):
@@ -130,35 +133,31 @@ class WebhookHandler:
 
     async def handle(self, request: Request) -> Response:
         """Answer a review. This is a `Handler`."""
-        found = self._endpoints.get(request.path)
+        path, _, query = request.target.partition("?")
+        found = self._endpoints.get(path)
         if found is None:
             return Response.plain(404, "404 page not found\n")
         endpoint, observer = found
         observer.started()
-        started, code = monotonic(), 500
+        started, code = self._now(), 500
         try:
-            response = await _answered(endpoint, request)
-            code = response.status
-            return response
+            _check(request, endpoint.limit)
+            body = await endpoint.answer(request, _seconds(query, endpoint.timeout))
+            code = 200
+            return Response(code, {"content-type": _JSON}, body)
+        except APIError as error:
+            code = error.status.code
+            return Response.plain(code, f"{error}\n")
         finally:
-            observer.ended(code, monotonic() - started)
-
-
-async def _answered(endpoint: Endpoint, request: Request) -> Response:
-    if request.method != "POST":
-        return Response.plain(405, "405 method not allowed; POST a review\n")
-    try:
-        _check(request, endpoint.limit)
-        body = await endpoint.answer(request, _seconds(request.query, endpoint.timeout))
-    except APIError as error:
-        return Response.plain(error.status.code, f"{error}\n")
-    return Response(200, {"content-type": "application/json"}, body)
+            observer.ended(code, self._now() - started)
 
 
 def _check(request: Request, limit: int) -> None:
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip()
-    if content_type != "application/json":
-        raise UnsupportedMediaType(f'the Content-Type is "{content_type}", not "application/json"')
+    if request.method != "POST":
+        raise MethodNotAllowed("405 method not allowed; POST a review")
+    content_type = request.headers.get("content-type", "")
+    if content_type != _JSON and (media_type := content_type.partition(";")[0].strip()) != _JSON:
+        raise UnsupportedMediaType(f'the Content-Type is "{media_type}", not "{_JSON}"')
     if len(request.body) > limit:
         raise RequestTooLarge(f"the body has {len(request.body)} bytes, more than the limit of {limit}")
 
@@ -195,6 +194,7 @@ class _Admission:
         self._tracing = tracing
         self._log = get_logger(f"kubewright.webhook.{webhook.name.partition('.')[0]}").bind(webhook=webhook.name)
         self._client: CachedClient | None = None
+        self._now = time_source(SystemClock())
 
     async def answer(self, request: Request, seconds: float) -> bytes:
         version, asked = wire.read(request.body)
@@ -207,27 +207,18 @@ class _Admission:
         return wire.write(version, asked.uid, response)
 
     async def _review(self, asked: AdmissionRequest, seconds: float) -> AdmissionResponse:
-        timeout = asyncio.timeout(seconds)
-        try:
-            async with timeout:
-                if not self._runtime.open.is_set():
-                    await self._runtime.open.wait()
-                return await self._call(asked)
-        except TimeoutError:
-            if not timeout.expired():
-                raise
-        why = "did not answer" if self._runtime.open.is_set() else "was still starting"
-        self._log_of(asked).warning("Admission review timed out", seconds=seconds)
-        return denial(ServerTimeout(f"the webhook {self._webhook.name} {why} within {seconds:g} s").status)
-
-    async def _call(self, asked: AdmissionRequest) -> AdmissionResponse:
         warnings: list[str] = []
         try:
+            left = seconds if self._runtime.open.is_set() else await self._until_open(seconds)
             ctx = context_of(
                 self._webhook, asked, client=self._own_client(), logger=self._log, resource=self._runtime.resource
             )
             warnings = ctx.warnings
-            return await answer(self._webhook, ctx)
+            return await answer(self._webhook, ctx, left)
+        except ReviewTimedOut:
+            why = "did not answer" if self._runtime.open.is_set() else "was still starting"
+            self._log_of(asked).warning("Admission review timed out", seconds=seconds)
+            return denial(ServerTimeout(f"the webhook {self._webhook.name} {why} within {seconds:g} s").status)
         except APIError as error:
             return AdmissionResponse(allowed=False, status=error.status, warnings=warnings)
         except asyncio.CancelledError as cancelled:
@@ -240,6 +231,12 @@ class _Admission:
         self._observer.panicked()
         status = panic(failure, self._log_of(asked), "Admission review failed").status
         return AdmissionResponse(allowed=False, status=status, warnings=warnings)
+
+    async def _until_open(self, seconds: float) -> float:
+        """Wait until reviews may be answered. Returns the remaining seconds. Raises ReviewTimedOut."""
+        until = self._now() + seconds
+        await within(seconds, self._runtime.open.wait())
+        return until - self._now()
 
     def _own_client(self) -> CachedClient | None:
         make = self._runtime.client_of

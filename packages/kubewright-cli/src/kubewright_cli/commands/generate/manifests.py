@@ -38,6 +38,7 @@ def command(check: bool, verbose: bool, output: str, released: str) -> None:
     manager          Namespace and Deployment
     webhook          webhook configurations and their Service (certmanager: their certificate)
     policy           admission policies and their bindings
+    replacements     transformers for overlays that set a namespace or a prefix
     default          everything, with namespace and prefix: `kubectl apply --server-side -k config/default`
     prometheus       ServiceMonitor        network-policy   access to the metrics
     samples          an object of each kind, updated until you edit it

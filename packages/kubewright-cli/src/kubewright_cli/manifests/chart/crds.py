@@ -9,6 +9,7 @@ from typing import Final
 
 from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
+from kubewright_cli.manifests.chart.documents import escaped
 from kubewright_cli.manifests.chart.webhooks import in_chart, with_ca
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Manifests
@@ -41,7 +42,7 @@ def _template(crd: JSONObject, conversion: JSONObject | None) -> str:
         f"  name: {metadata['name']}",
         *_indented(labels, 2),
         *_annotations(metadata.get("annotations") or {}, injected=conversion is not None),
-        _escaped(yaml.dump({"spec": crd["spec"]})).rstrip("\n"),
+        escaped(yaml.dump({"spec": crd["spec"]})).rstrip("\n"),
         *_conversion(conversion),
         "{{- end }}",
     ]
@@ -64,9 +65,4 @@ def _annotations(own: JSONObject, *, injected: bool) -> list[str]:
 def _indented(content: JSONObject, by: int) -> list[str]:
     if not content:
         return []
-    return [" " * by + line for line in _escaped(yaml.dump(content)).splitlines()]
-
-
-def _escaped(text: str) -> str:
-    """Escape braces that Helm would interpret."""
-    return text.replace("{{", '{{ "{{" }}')
+    return [" " * by + line for line in escaped(yaml.dump(content)).splitlines()]

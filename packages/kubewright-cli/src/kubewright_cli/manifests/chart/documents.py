@@ -17,6 +17,11 @@ COMMON: Final = "$.Values.commonAnnotations"
 """The annotations of every object."""
 
 
+def escaped(text: str) -> str:
+    """Return a text with braces that Helm would interpret."""
+    return text.replace("{{", "{{ `{{` }}")
+
+
 def when(condition: str, text: str) -> str:
     """Return a template of `text`, or of nothing unless the condition holds."""
     return f"{{{{- if {condition} }}}}\n{text}\n{{{{- end }}}}\n"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kubewright.machinery.json import JSONObject, is_array, is_object
 from kubewright_cli.manifests import policies
-from kubewright_cli.manifests.chart.documents import NAMES, document, when
+from kubewright_cli.manifests.chart.documents import NAMES, document, escaped, when
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Manifests
 from kubewright_cli.manifests.names import Names
@@ -29,11 +29,11 @@ def _text(found: list[JSONObject]) -> str:
 
 
 def _of_release(value: Any) -> Any:
-    """Return a document with the names of a release, and without braces in expressions that Helm would interpret."""
+    """Return a document with the names of a release, and with escaped braces."""
     if is_object(value):
         return {key: _of_release(each) for key, each in value.items()}
     if is_array(value):
         return [_of_release(each) for each in value]
     if not isinstance(value, str):
         return value
-    return f"{_PREFIX}{value.removeprefix(_MARK)}" if value.startswith(_MARK) else value.replace("{{", "{{ `{{` }}")
+    return f"{_PREFIX}{value.removeprefix(_MARK)}" if value.startswith(_MARK) else escaped(value)

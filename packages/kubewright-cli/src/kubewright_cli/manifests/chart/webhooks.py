@@ -8,7 +8,7 @@ from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright_cli.manifests import rbac
-from kubewright_cli.manifests.chart.documents import COMMON, NAMES, document, when
+from kubewright_cli.manifests.chart.documents import COMMON, NAMES, document, escaped, when
 from kubewright_cli.manifests.generated import HEADER
 from kubewright_cli.manifests.manifests import Manifests
 from kubewright_cli.manifests.names import Names
@@ -42,7 +42,11 @@ def templates(manifests: Manifests) -> dict[str, str]:
 
 
 def _templates(webhooks: WebhookDeployment) -> Iterator[tuple[str, str]]:
-    if configurations := webhooks.configurations():
+    configurations = webhooks.configurations()
+    for webhook in (each for configuration in configurations for each in configuration["webhooks"]):
+        for condition in webhook.get("matchConditions", ()):
+            condition["expression"] = escaped(condition["expression"])
+    if configurations:
         yield "webhook/manifests", when(_ENABLED, _joined(configurations, INJECTED))
     yield "webhook/service", when(_ENABLED, document(webhooks.service()))
     yield (

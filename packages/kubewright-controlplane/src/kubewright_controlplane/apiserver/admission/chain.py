@@ -1,13 +1,18 @@
 """The chain of admission plugins that each write passes through.
 
 The plugins are those of kube-apiserver that are on by default and matter to operators, in its order. Reviewers are
-those that are configured by objects, and that a request may have to wait for: webhooks.
+configured by objects, and a request may have to wait for them: policies and webhooks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
+from kubewright_controlplane.apiserver.admission.certificates import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
 from kubewright_controlplane.apiserver.admission.limitranger import LimitRanger
 from kubewright_controlplane.apiserver.admission.namespacelifecycle import NamespaceLifecycle
 from kubewright_controlplane.apiserver.admission.plugin import AdmissionPlugin, Plugin
@@ -17,6 +22,7 @@ from kubewright_controlplane.apiserver.admission.resourcequota import ResourceQu
 from kubewright_controlplane.apiserver.admission.review import Reviewer, StagedReview
 from kubewright_controlplane.apiserver.admission.serviceaccount import ServiceAccount
 from kubewright_controlplane.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
+from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
 from kubewright_controlplane.apiserver.registry.model import Attributes, Review
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -39,7 +45,7 @@ class Chain:
         self._reviewers.extend(reviewers)
 
     def review(self, attributes: Attributes) -> Review | None:
-        """Return the webhooks and policies that the write may concern; None if there are none."""
+        """Return the review by the webhooks and policies that may concern the write; None if there are none."""
         stages = [stage for each in self._reviewers if (stage := each.begin(attributes)) is not None]
         return StagedReview(self, attributes, stages) if stages else None
 
@@ -70,7 +76,7 @@ class _ByResource:
         return self._special.get(attributes.resource.qualified, self._general)
 
 
-def default_plugins(resources: ResourceSet, disabled: Container[str]) -> list[AdmissionPlugin]:
+def default_plugins(resources: ResourceSet, authorizer: Authorizer, disabled: Container[str]) -> list[AdmissionPlugin]:
     """Return the plugins of a server, without the `disabled` ones."""
     plugins: list[AdmissionPlugin] = [
         NamespaceLifecycle(resources),
@@ -82,6 +88,9 @@ def default_plugins(resources: ResourceSet, disabled: Container[str]) -> list[Ad
         DefaultStorageClass(resources),
         StorageObjectInUseProtection(resources),
         PersistentVolumeClaimResize(resources),
+        CertificateApproval(authorizer),
+        CertificateSigning(authorizer),
+        CertificateSubjectRestriction(),
         ResourceQuota(resources),
     ]
     return [plugin for plugin in plugins if plugin.name not in disabled]

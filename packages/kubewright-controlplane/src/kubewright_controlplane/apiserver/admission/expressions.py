@@ -1,13 +1,13 @@
-"""Expressions (CEL) about a write, and the conditions that a write must meet before a webhook or policy sees it.
+"""Expressions (CEL) about a write: their limits, the value of `authorizer`, and the match conditions of webhooks.
 
-The variables are `object`, `oldObject`, `request`, `namespaceObject` and `authorizer`; policies add their own.
+The match conditions of policies, which have more variables, are in `policies.policy`.
 
 Follows k8s.io/apiserver pkg/admission/plugin/cel and pkg/admission/plugin/webhook/matchconditions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -21,7 +21,7 @@ from kubewright_controlplane.schema.cel.code import Meter
 from kubewright_controlplane.schema.cel.expression import CheckedExpression
 from kubewright_controlplane.schema.cel.library.authorization import Authorizer, ResourceCheck
 from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import BOOL, Type
+from kubewright_controlplane.schema.cel.types import BOOL
 from kubewright_controlplane.schema.cel.values import CostExceeded
 
 FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
@@ -46,17 +46,12 @@ def authorizer_value(write: VersionedAttributes, authorizer: RequestAuthorizer) 
     return Authorizer(access, check)
 
 
-def variable_values(
-    names: frozenset[str],
-    write: VersionedAttributes,
-    authorizer: RequestAuthorizer,
-    namespace: JSONObject | None = None,
-) -> list[Any]:
+def _variable_values(names: frozenset[str], write: VersionedAttributes, authorizer: RequestAuthorizer) -> list[Any]:
     """Return the values of `VARIABLES`, in their order. Those that are not in `names` are None, and cost nothing."""
     return [
         write.object if "object" in names else None,
         write.old_object if "oldObject" in names else None,
-        namespace,
+        None,  # webhooks have no namespaceObject
         write.request if "request" in names else None,
         authorizer_value(write, authorizer) if "authorizer" in names else None,
     ]
@@ -71,31 +66,25 @@ class _Condition:
 
 
 class MatchConditions:
-    """The `matchConditions` of a webhook or policy, compiled once. All must be true for a write to match."""
+    """The `matchConditions` of a webhook, compiled once. All must be true for a write to match."""
 
-    def __init__(
-        self,
-        specs: Sequence[JSONObject],
-        failure_policy: FailurePolicy,
-        variables: Mapping[str, Type] = VARIABLES,
-    ) -> None:
-        """`variables` start with `VARIABLES`."""
+    def __init__(self, specs: Sequence[JSONObject], failure_policy: FailurePolicy) -> None:
         self._failure_policy = failure_policy
-        self._conditions = [_compiled(each.get("expression") or "", variables) for each in specs]
+        self._conditions = [_compiled(each.get("expression") or "") for each in specs]
         expressions = [each.expression for each in self._conditions if each.expression is not None]
-        self.names = frozenset(name for each in expressions for name in each.names)
+        self._names = frozenset(name for each in expressions for name in each.names)
         """The names of the variables that the conditions read."""
 
     def __bool__(self) -> bool:
         return bool(self._conditions)
 
-    def match(self, write: VersionedAttributes, authorizer: RequestAuthorizer, more: Sequence[Any] = ()) -> bool:
-        """Return whether all conditions are true. `more` are the values of the variables after `VARIABLES`.
+    def match(self, write: VersionedAttributes, authorizer: RequestAuthorizer) -> bool:
+        """Return whether all conditions are true.
 
         A condition that is false decides. Otherwise, if one has no value, the failure policy does: Ignore is False,
         Fail raises Forbidden.
         """
-        values = [*variable_values(self.names, write, authorizer), *more]
+        values = _variable_values(self._names, write, authorizer)
         try:
             errors = self._evaluate(values)
         except CostExceeded as error:
@@ -130,8 +119,8 @@ class MatchConditions:
         return None if is_false else errors
 
 
-def _compiled(source: str, variables: Mapping[str, Type]) -> _Condition:
+def _compiled(source: str) -> _Condition:
     try:
-        return _Condition(source, compile_expression(source, variables, BOOL))
+        return _Condition(source, compile_expression(source, VARIABLES, BOOL))
     except CompileError as error:
         return _Condition(source, None, str(error))

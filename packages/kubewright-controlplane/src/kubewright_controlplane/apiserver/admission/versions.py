@@ -9,11 +9,10 @@ from functools import cached_property
 
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.gvk import GroupVersionKind, GroupVersionResource
-from kubewright.machinery.json import JSONObject, equal
+from kubewright.machinery.json import JSONObject, copied, equal
 from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes, Resource, View
 from kubewright_controlplane.apiserver.registry.objects import converted, encode_json
-from kubewright_controlplane.schema.structural.default import copied
 
 
 class VersionedAttributes:

@@ -140,16 +140,13 @@ def impersonate(request: Request, access: AccessAttributes, authorizer: Authoriz
         return access.user
     wanted = _impersonated_user(request)
     mode = _mode(wanted)
-    denials: list[Forbidden] = []
-    if mode:
-        denial = _constrained_denial(access, wanted, mode, authorizer)
-        if denial is None:
-            return _with_implied_groups(wanted, (_NODES_GROUP,) if mode == "arbitrary-node" else ())
-        denials.append(denial)
+    constrained = _constrained_denial(access, wanted, mode, authorizer) if mode else None
+    if mode and constrained is None:
+        return _with_implied_groups(wanted, (_NODES_GROUP,) if mode == "arbitrary-node" else ())
     denial = _denial(_required_permissions(access.user, wanted, "impersonate", ""), authorizer)
     if denial is None:
         return _with_implied_groups(wanted, ())
-    raise [*denials, denial][0]
+    raise constrained or denial
 
 
 def _impersonated_user(request: Request) -> UserInfo:

@@ -30,7 +30,8 @@ _Place: TypeAlias = tuple[str, tuple[str, ...], str]
 """User name, groups and namespace."""
 _Question: TypeAlias = tuple[str, str, str, str]
 """Verb, group, resource, subresource."""
-_MAX_USERS: Final = 4096
+_MAX_VERDICTS: Final = 65_536
+_LONGEST: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,8 @@ class RBAC:
         self._bindings: dict[_Key, _Binding] = {}
         self._bound: dict[_Subject, dict[_Key, _Binding]] = {}
         self._verdicts: dict[_Place, dict[_Question, _Verdict]] = {}
+        self._kept = 0
+        """The number of verdicts, or more: changes of roles drop them uncounted."""
 
     def put(self, kind: str, obj: JSONObject) -> None:
         """Add or replace a Role, ClusterRole, RoleBinding or ClusterRoleBinding."""
@@ -115,17 +118,7 @@ class RBAC:
             return True
         if not access.resource:
             return any(rule.matches_url(access.verb, access.path) for rule in self.rules_for(user, namespace=""))
-        place = (user.name, user.groups, access.namespace)
-        verdicts = self._verdicts.get(place)
-        if verdicts is None:
-            if len(self._verdicts) >= _MAX_USERS:
-                self._verdicts.clear()
-            verdicts = self._verdicts[place] = {}
-        asked = (access.verb, access.group, access.resource, access.subresource)
-        try:
-            names = verdicts[asked]
-        except KeyError:
-            names = verdicts[asked] = self._names_allowed(access)
+        names = self._verdict(access)
         return names is None or access.name in names
 
     def explain(self, access: AccessAttributes) -> str:
@@ -158,6 +151,22 @@ class RBAC:
     def rules_of_role(self, role_kind: str, namespace: str, name: str) -> tuple[Rule, ...] | None:
         """Return the rules of a Role or ClusterRole; None if it does not exist."""
         return self._roles.get((namespace if role_kind == "Role" else "", name))
+
+    def _verdict(self, access: AccessAttributes) -> _Verdict:
+        user = access.user
+        place = (user.name, user.groups, access.namespace)
+        asked = (access.verb, access.group, access.resource, access.subresource)
+        try:
+            return self._verdicts[place][asked]
+        except KeyError:
+            names = self._names_allowed(access)
+        if len(access.namespace) + sum(map(len, asked)) <= _LONGEST:  # a longer one names nothing that exists
+            if self._kept >= _MAX_VERDICTS:
+                self._verdicts.clear()
+                self._kept = 0
+            self._verdicts.setdefault(place, {})[asked] = names
+            self._kept += 1
+        return names
 
     def _names_allowed(self, access: AccessAttributes) -> _Verdict:
         names: set[str] = set()

@@ -290,7 +290,7 @@ _ENCODERS: dict[str, Callable[[bytes], bytes]] = {
 # Responses
 
 
-def document(status: int, body: bytes, content_type: str = "application/json") -> Response:
+def document(status: int, body: bytes, content_type: str = JSON) -> Response:
     """Return a document that must not be cached."""
     return Response(status, {"cache-control": _PRIVATE, "content-type": content_type}, body)
 

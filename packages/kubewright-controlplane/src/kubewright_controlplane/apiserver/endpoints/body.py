@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from itertools import accumulate
 from typing import Any, Never, cast
 
@@ -15,22 +16,25 @@ import msgspec
 from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, StatusDetails, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject, is_array
+from kubewright.machinery.json import DEPTH_LIMIT, JSONObject, is_array
 from kubewright.machinery.patch import json_patch, merge_patch
-from kubewright_controlplane.apiserver import protobuf
+from kubewright_controlplane.apiserver import catalog, protobuf
 from kubewright_controlplane.apiserver.endpoints.answers import ENCODINGS, JSON, PROTOBUF, YAML
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import Nonconforming, decode_json, encode_json
 from kubewright_controlplane.schema.ownership.strategic import strategic_merge_patch
+from kubewright_controlplane.schema.structural.schema import Schema
+from kubewright_controlplane.schema.walk import Path, dotted
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
-DEPTH_LIMIT = 256
-"""Levels of objects and lists in a document. Go's limit is 10,000; Python's depends on its version and the caller."""
-
+_DELETE_OPTIONS = GroupVersionKind("", "v1", "DeleteOptions")
+_SHOWN_BYTES = 30
+_STRICT_ERRORS = 100
+"""As many errors of strict decoding are reported."""
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NOT_BRACKETS = bytes(each for each in range(256) if each not in b"{}[]")
 _STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
@@ -56,25 +60,47 @@ def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
         if kind == YAML:
             return _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRequest(
-            f"the object provided is unrecognized (must be of type {expected.kind}): "
-            f"couldn't get version/kind; json parse error: {error}"
-        ) from error
+        why = str(error) if kind == YAML else f"couldn't get version/kind; json parse error: {error}"
+        text = f"the object provided is unrecognized (must be of type {expected.kind}): {why} ({_summary(body)})"
+        raise BadRequest(text) from error
     raise UnsupportedMediaType(_UNKNOWN_FORMAT)
+
+
+def _summary(body: bytes) -> str:
+    """Return the first bytes of a body, in hexadecimal if it is not a JSON object."""
+    cut, rest = body[:_SHOWN_BYTES], " ..." if len(body) > _SHOWN_BYTES else ""
+    return (cut.decode(errors="replace") if cut.startswith(b"{") else cut.hex() or "<empty>") + rest
+
+
+def decode_delete_options(body: bytes, header: str) -> JSONObject:
+    """Decode the DeleteOptions in a body. Raises BadRequest if they are malformed or of another kind."""
+    document = decode(body, header, _DELETE_OPTIONS)
+    if document.get("kind") not in (None, "", "DeleteOptions"):
+        text = f'no kind "{document["kind"]}" is registered for version "{document.get("apiVersion", "")}" in scheme'
+        raise BadRequest(f'{text} "pkg/runtime/scheme.go:111"')
+    document = {key: value for key, value in document.items() if key not in ("kind", "apiVersion")}
+    try:
+        _delete_options().prune(document)
+    except DecodeError as error:
+        raise BadRequest(str(error)) from error
+    return document
+
+
+@cache
+def _delete_options() -> Schema:
+    return Schema.from_openapi("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", catalog.components())
 
 
 def _load_yaml(body: bytes) -> JSONObject:
     from kubewright.machinery import yaml  # imported for the first YAML body
 
-    document = yaml.load(body)
-    _check_depth(encode_json(document))
-    return document
+    return yaml.load(body)
 
 
 def _load_json(body: bytes) -> JSONObject:
     """Decode a JSON object. `null` is an object without fields, as in Go."""
     if not body:
-        raise DecodeError("unexpected end of JSON input (<empty>)")
+        raise DecodeError("unexpected end of JSON input")
     _check_depth(body)
     return {} if body.strip() == b"null" else decode_json(body)
 
@@ -94,7 +120,7 @@ def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
         config = _load_json(body) if body[:1] == b"{" else _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding YAML: {error}") from error
-    kind, api_version = config.get("kind") or "", config.get("apiVersion") or ""
+    kind, api_version = (text if isinstance(text := config.get(key), str) else "" for key in ("kind", "apiVersion"))
     if kind != expected.kind or api_version != expected.api_version:
         group, _, version = api_version.rpartition("/")
         raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
@@ -171,23 +197,24 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _find_duplicates(body: bytes) -> list[str]:
-    found: list[str] = []
+    found: dict[str, None] = {}
 
-    def visit(value: Any, path: str) -> None:
+    def visit(value: Any, path: Path) -> None:
         if isinstance(value, _Pairs):
             seen: set[str] = set()
             for key, item in value:
-                here = f"{path}.{key}" if path else key
-                if key in seen:
-                    found.append(here)
+                if key in seen and len(found) < _STRICT_ERRORS:
+                    found[dotted((path, key))] = None
                 seen.add(key)
-                visit(item, here)
+                if isinstance(item, list):
+                    visit(item, (path, key))
         elif is_array(value):
             for index, item in enumerate(value):
-                visit(item, f"{path}[{index}]")
+                if isinstance(item, list):
+                    visit(item, (path, index))
 
-    visit(json.loads(body, object_pairs_hook=_Pairs), "")
-    return list(dict.fromkeys(found))
+    visit(json.loads(body, object_pairs_hook=_Pairs), None)
+    return list(found)
 
 
 # Patches

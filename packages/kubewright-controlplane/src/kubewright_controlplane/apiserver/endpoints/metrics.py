@@ -16,8 +16,6 @@ from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-_UNKNOWN = frozenset({401, 403, 404})
-"""Answers to requests for any path and any resource, which may not exist."""
 _REQUEST_LABELS = ("verb", "group", "version", "resource", "subresource", "scope", "code")
 
 
@@ -38,7 +36,7 @@ class Metrics:
         cannot fill memory with names.
         """
         group, version, resource, below = info.group, info.version, info.resource, info.subresource
-        if code in _UNKNOWN:
+        if 400 <= code < 500:
             registry = self._resources.find(group, version, resource)
             if registry is None:
                 return "", "", "", ""

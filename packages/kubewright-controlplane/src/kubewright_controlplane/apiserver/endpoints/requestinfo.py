@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, unquote
 from kubewright.http.message import Request
 from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.integers import parse_int
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import FieldRequirement, FieldSelector, Selector
 from kubewright.machinery.time import parse_duration
@@ -61,9 +62,10 @@ class Query:
         text = self.text(name)
         if not text:
             return None
-        if not text.removeprefix("-").removeprefix("+").isdecimal():
-            raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-        return int(text)
+        try:
+            return parse_int(text)
+        except ValueError as error:
+            raise BadRequest(str(error)) from None
 
     @property
     def dry_run(self) -> Sequence[str]:
@@ -85,6 +87,8 @@ class RequestInfo:
     subresource: str = ""
     rest: str = ""
     """The path after the subresource, to proxy to."""
+    below_namespace: bool = False
+    """Whether the path names the resource below a namespace."""
 
 
 def parse_target(method: str, target: str) -> RequestInfo:
@@ -105,14 +109,14 @@ def _resource(method: str, path: str, query: Query, group: str, version: str, pa
     watch = query.flag("watch")
     if parts[0] == "watch" and len(parts) > 1:
         parts, watch = parts[1:], True
-    namespace = ""
+    namespace, below = "", False
     if parts[0] == "namespaces" and len(parts) > 1:
         namespace = parts[1]
-        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
-            parts = parts[2:]
+        below = len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES
+        parts = parts[2:] if below else parts
     resource, name, subresource = (*parts, "", "")[:3]
     verb, rest = _verb(method, name, watch), "/".join(parts[3:])
-    return RequestInfo(path, query, verb, group, version, namespace, resource, name, subresource, rest)
+    return RequestInfo(path, query, verb, group, version, namespace, resource, name, subresource, rest, below)
 
 
 def _verb(method: str, name: str, watch: bool) -> str:
@@ -137,6 +141,7 @@ def selection(query: Query, namespace: str, name: str = "") -> Selection:
 
 
 def list_options(query: Query, namespace: str) -> ListOptions:
+    query.integer("timeoutSeconds")
     return ListOptions(
         selection=selection(query, namespace),
         resource_version=query.text("resourceVersion"),

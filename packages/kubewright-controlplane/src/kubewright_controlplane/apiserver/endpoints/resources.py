@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from kubewright._runtime.clock import Clock
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import APIError, BadRequest, MethodNotAllowed, NotAcceptable, NotFound, StatusDetails
+from kubewright.machinery.errors import APIError, MethodNotAllowed, NotAcceptable, NotFound, StatusDetails
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers, body, requestinfo
@@ -49,9 +49,9 @@ from kubewright_controlplane.apiserver.registry.writes import Write, WriteResult
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.user import UserInfo
 
+_READS = frozenset({"get", "list", "watch"})
 _WRITE_ATTEMPTS = 5
 """As often kube-apiserver tries a patch; an update without resourceVersion it tries without end."""
-_DELETE_OPTIONS = GroupVersionKind("", "v1", "DeleteOptions")
 
 
 class ResourceEndpoints:
@@ -68,11 +68,13 @@ class ResourceEndpoints:
             if self._resources.has_group(info.group):
                 raise not_served()
             return answers.page_not_found()
-        if info.namespace and not registry.resource.namespaced and info.resource != "namespaces":
+        if info.below_namespace and not registry.resource.namespaced:
             raise not_served()
         call = _ResourceRequest(registry, request, info, user, self._clock)
         try:
             response = await (call.subresource() if info.subresource else call.resource())
+            if info.verb not in _READS:
+                await self._resources.store.flush()
         except APIError as error:
             response = answers.failure(error)
         if registry.resource.deprecation_warning:
@@ -325,11 +327,7 @@ class _ResourceRequest:
     def _delete_document(self) -> JSONObject | None:
         if not self._request.body:
             return None
-        obj = body.decode(self._request.body, self._request.headers.get("content-type", ""), _DELETE_OPTIONS)
-        if obj.get("kind") not in (None, "", "DeleteOptions"):
-            text = f'no kind "{obj["kind"]}" is registered for version "{obj.get("apiVersion", "")}" in scheme'
-            raise BadRequest(f'{text} "pkg/runtime/scheme.go:111"')
-        return {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+        return body.decode_delete_options(self._request.body, self._request.headers.get("content-type", ""))
 
     def _write_call(self, kind: str) -> WriteCall:
         return WriteCall(requestinfo.write_options(kind, self._query, self._request, self._user), self.warnings)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubewright.machinery import cron
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
@@ -34,6 +36,7 @@ _COUNTS: Final = (
 )
 _UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 _MAX_CRONJOB_NAME: Final = 52
+_ZONE_PART: Final = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}")
 _ORPHANS: Final = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them "
     "or set propagationPolicy=Orphan to suppress this warning"
@@ -110,6 +113,7 @@ class CronJobStrategy(Strategy):
             errors.append(invalid("spec.schedule", schedule, why))
         else:
             errors += _schedule_errors(schedule)
+        errors += _time_zone_errors(spec.get("timeZone"))
         policies = ("Allow", "Forbid", "Replace")
         errors += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
         job = spec["jobTemplate"]["spec"]
@@ -119,6 +123,25 @@ class CronJobStrategy(Strategy):
         for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
             errors += checks.non_negative(f"spec.{field}", spec.get(field))
         return errors
+
+
+def _time_zone_errors(zone: str | None) -> list[FieldError]:
+    path = "spec.timeZone"
+    if zone is None:
+        return []
+    if not zone:
+        return [invalid(path, zone, "timeZone must be nil or non-empty string")]
+    unknown = [invalid(path, zone, f"unknown time zone {zone}")]
+    if not all(_ZONE_PART.fullmatch(part) and part not in (".", "..") for part in zone.split("/")):
+        return unknown
+    if zone.lower() == "local":
+        why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        return [invalid(path, zone, why)]
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return unknown
+    return []
 
 
 def _default_job_spec(spec: JSONObject) -> None:

@@ -1,4 +1,4 @@
-"""Errors that every resource can answer with, in the words of the API server.
+"""Errors that every resource can answer with, and kinds, in the words of the API server.
 
 Follows k8s.io/apimachinery/pkg/api/errors.
 """
@@ -18,6 +18,7 @@ from kubewright.machinery.errors import (
     StatusDetails,
 )
 from kubewright.machinery.fields import FieldError
+from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry.model import Resource
 
@@ -53,6 +54,11 @@ def internal_error(why: str) -> InternalError:
     """Return the error for something that went wrong in the server or in a program that it called."""
     details = StatusDetails(causes=(StatusCause(message=why),))
     return InternalError(f"Internal error occurred: {why}", details=details)
+
+
+def kind_text(kind: GroupVersionKind) -> str:
+    """Return a kind as Go prints it: `/v1, Kind=Pod`."""
+    return f"{kind.group}/{kind.version}, Kind={kind.kind}"
 
 
 def too_large_resource_version(asked: int, current: int) -> ServerTimeout:

@@ -14,6 +14,7 @@ import msgspec
 
 from kubewright.machinery.errors import BadRequest, Gone, InternalError, Invalid, Status
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
+from kubewright.machinery.integers import parse_uint
 from kubewright.machinery.selectors import FieldSelector
 from kubewright_controlplane.apiserver.registry.failures import too_large_resource_version
 from kubewright_controlplane.apiserver.registry.model import Resource
@@ -55,10 +56,10 @@ def parse_revision(text: str) -> int:
     """Parse a resource version; 0 if empty. Raises InternalError, as a real API server does."""
     if not text:
         return 0
-    if not (text.isdecimal() and text.isascii()):
-        error = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
-        raise InternalError(str(error), reason="")
-    return int(text)
+    try:
+        return parse_uint(text)
+    except ValueError as error:
+        raise InternalError(str(invalid("resourceVersion", text, str(error))), reason="") from None
 
 
 def reject_future(store: Store, revision: int) -> None:

@@ -14,12 +14,12 @@ import msgspec
 
 from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, copied
+from kubewright_controlplane.apiserver.registry.failures import kind_text
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import WriteCall
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.schema.ownership.declared import undeclared
-from kubewright_controlplane.schema.structural.default import copied
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -119,18 +119,14 @@ def conform_applied(resource: Resource, config: JSONObject) -> None:
     try:
         resource.schema.prune(config)
     except DecodeError as error:
-        why = f"unable to convert unstructured object to {_kind(resource)}: {error}"
+        why = f"unable to convert unstructured object to {kind_text(resource.gvk)}: {error}"
         whole = _named(resource, config)
         raise InternalError(f"failed to convert new object ({whole}) to proper version: {why}", reason="") from error
 
 
 def _named(resource: Resource, config: JSONObject) -> str:
     metadata: JSONObject = config.get("metadata") or {}
-    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {_kind(resource)}"
-
-
-def _kind(resource: Resource) -> str:
-    return f"{resource.group}/{resource.version}, Kind={resource.kind}"
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind_text(resource.gvk)}"
 
 
 def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:

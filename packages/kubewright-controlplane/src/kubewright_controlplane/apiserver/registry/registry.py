@@ -46,6 +46,8 @@ from kubewright_controlplane.schema.ownership import managedfields
 from kubewright_controlplane.schema.ownership.fieldset import FieldSet
 
 _NO_LABELS: dict[str, str] = {}
+_LARGEST = 1536 * 1024
+"""Bytes of an object and its key, as in etcd."""
 
 
 class Registry:
@@ -316,9 +318,12 @@ class Registry:
         return self.store.remove(self.resource.storage, key, to_stored(self.resource, obj)).entry
 
     def commit(self, obj: JSONObject) -> Entry:
-        """Store an object as it is: the last step of a write."""
+        """Store an object as it is: the last step of a write. Raises InternalError if it is larger than etcd allows."""
         obj["metadata"]["resourceVersion"] = str(self.store.next_revision)
-        return self.store.put(self.resource.storage, *self._encoded(obj)).entry
+        key, data, labels, fields = self._encoded(obj)
+        if len(key) + len(data) > _LARGEST:
+            raise InternalError("etcdserver: request is too large", reason="")
+        return self.store.put(self.resource.storage, key, data, labels, fields).entry
 
     def uncommitted(self, obj: JSONObject) -> Entry:
         """Return an object as an entry that is not stored."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from kubewright.machinery.errors import Invalid
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject, equal
+from kubewright.machinery.json import JSONObject, copied, equal
 from kubewright_controlplane.apiserver.registry import metadata as meta
 from kubewright_controlplane.apiserver.registry.deletion import Deletion, DeletionEffect, is_kept
 from kubewright_controlplane.apiserver.registry.failures import already_exists, invalid_object, modified
@@ -24,7 +24,6 @@ from kubewright_controlplane.apiserver.registry.objects import encode, from_stor
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.schema.ownership.managedfields import error_of_managed_fields
-from kubewright_controlplane.schema.structural.default import copied
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.registry import Registry

@@ -1,10 +1,11 @@
 """The log on disk: every commit is appended to a SQLite table, which is replayed at start.
 
-Appending costs the writer almost nothing: commits gather while the log's thread writes a batch, and form the next
-batch. A process that is killed loses at most the commits of the last few milliseconds, never an older one and never
-part of one; the file stays consistent. Revisions that may have been lost this way are not used again, so that clients
-that have seen one get an error and list again, instead of waiting for events. Rows that later ones replace are
-deleted at start and at intervals.
+Commits gather while the log's thread writes a batch, and form the next batch. A request is answered when its batch is
+on disk (`flush`), so no answered write is lost when the process or the machine stops. Watches may have shown a commit
+that is lost; its revision is not used again, so that clients that have seen it get an error and list again, instead of
+waiting for events. Rows that later ones replace are deleted at start and at intervals.
+
+Only the user of the process can read the files. A symbolic link in place of one of them is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeAlias
@@ -57,6 +59,9 @@ class SQLiteLog:
     def __init__(self, folder: Path) -> None:
         self._pending: list[Row] = []
         self._appended = 0
+        self._commits = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        """Who waits until as many commits are on disk, in order."""
         self._writing: asyncio.Task[None] | None = None
         self._failure: sqlite3.Error | None = None
         self._closed = False
@@ -84,8 +89,9 @@ class SQLiteLog:
 
     def append(self, event: Event) -> None:
         if self._failure is not None:
-            raise InternalError(f"the data folder cannot be written: {self._failure}")
+            raise self._unwritable()
         entry = event.entry
+        self._commits += 1
         if event.type == "DELETED":
             self._pending.append((event.revision, event.resource, entry.key, None, b""))
         else:
@@ -100,11 +106,20 @@ class SQLiteLog:
             while self._pending:
                 rows, self._pending = self._pending, []
                 await loop.run_in_executor(self._thread, self._write, rows)
+                written = self._commits - len(self._pending)
+                while self._waiting and self._waiting[0][0] <= written:
+                    _wake(self._waiting.popleft()[1], None)
         except sqlite3.Error as error:
             self._failure = error
             _log.critical("Data folder write failed, further writes are rejected", exc_info=error)
         finally:
             self._writing = None
+            for _, future in self._waiting:
+                _wake(future, self._unwritable())
+            self._waiting.clear()
+
+    def _unwritable(self) -> InternalError:
+        return InternalError(f"the data folder cannot be written: {self._failure or 'the server stops'}")
 
     def _write(self, rows: list[Row]) -> None:
         self._appended += len(rows)
@@ -120,10 +135,13 @@ class SQLiteLog:
 
     async def flush(self) -> None:
         if self._writing is not None:
-            await self._writing
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append((self._commits, future))
+            await future
 
     async def close(self) -> None:
-        await self.flush()
+        if self._writing is not None:
+            await self._writing
         if self._closed:
             return
         self._closed = True
@@ -133,17 +151,29 @@ class SQLiteLog:
         self._database.close()
 
 
+def _wake(future: asyncio.Future[None], error: Exception | None) -> None:
+    if future.done():  # the client has gone
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
+
+
 def _open(folder: Path) -> sqlite3.Connection:
     """Open the database for this process alone. SQLite's lock ends with the process."""
     owner = folder / "server.pid"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(_open_private(folder / "log.db"))  # SQLite gives its other files the same permissions
         database = sqlite3.connect(folder / "log.db", check_same_thread=False, timeout=0)
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("PRAGMA synchronous = FULL")
         database.execute(_SCHEMA)
-        owner.write_text(f"{os.getpid()}\n")
+        with os.fdopen(_open_private(owner), "w") as file:
+            file.truncate()
+            file.write(f"{os.getpid()}\n")
     except sqlite3.OperationalError as error:
         if "locked" not in str(error):
             raise ConfigError(f'data folder "{folder}" cannot be used: {error}') from error
@@ -154,3 +184,10 @@ def _open(folder: Path) -> sqlite3.Connection:
     except (OSError, sqlite3.DatabaseError) as error:
         raise ConfigError(f'data folder "{folder}" cannot be used: {error}') from error
     return database
+
+
+def _open_private(path: Path) -> int:
+    """Open a file, which may not exist, for this user alone. Raises OSError, also for a symbolic link."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor

@@ -15,12 +15,28 @@ import json
 from collections.abc import Iterator
 from typing import Final, TypeAlias, cast
 
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.integers import parse_int
+from kubewright.machinery.json import JSONObject, compact, is_object
 
 Tree: TypeAlias = dict[str, "Tree"]
 SELF: Final = "."
 """The key that stands for the field itself, next to the keys of the fields below it."""
 _LEAF: Final[Tree] = {}
+
+
+def check_fields_v1(tree: object) -> None:
+    """Raise ValueError if a value is not an entry of `managedFields`: objects whose keys are elements of a path."""
+    if not is_object(tree):
+        raise ValueError(f"not a set of fields: {compact(tree)}")
+    for key, below in tree.items():
+        prefix, colon, value = key.partition(":")
+        if prefix == "i":
+            parse_int(value)
+        elif prefix in ("k", "v"):
+            json.loads(value)
+        elif key != SELF and not (prefix == "f" and colon):
+            raise ValueError(f"not an element of a path: {key}")
+        check_fields_v1(below)
 
 
 class FieldSet:

@@ -27,7 +27,7 @@ from kubewright.machinery import time
 from kubewright.machinery.errors import BadRequest, Conflict, StatusCause, StatusDetails
 from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object, quoted
 from kubewright_controlplane.schema.node import Node
-from kubewright_controlplane.schema.ownership.fieldset import FieldSet
+from kubewright_controlplane.schema.ownership.fieldset import FieldSet, check_fields_v1
 from kubewright_controlplane.schema.ownership.typed import (
     Comparison,
     leaf_fields,
@@ -469,7 +469,10 @@ class Managers:
             owner = Owner(
                 each.get("manager", ""), operation, "" if operation == "Apply" else version, each.get("subresource", "")
             )
-            fieldset = FieldSet.from_fields_v1(fields if is_object(fields) else {}, is_sorted=is_stored)
+            tree = fields if is_object(fields) else {}
+            if not is_stored:
+                check_fields_v1(tree)
+            fieldset = FieldSet.from_fields_v1(tree, is_sorted=is_stored)
             managers.entries[owner] = Entry(fieldset, version, each.get("time"))
         return managers
 

@@ -10,6 +10,7 @@ without a counterpart are dropped.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final
 
@@ -87,7 +88,8 @@ def _delete_from(merged: JSONObject, key: str, unwanted: Any) -> None:
     if not is_array(unwanted):
         raise BadRequest("invalid patch format of primitive list")
     if is_array(current := merged.get(key)):
-        merged[key] = [item for item in current if item not in unwanted]
+        gone = set(map(_scalar, unwanted))
+        merged[key] = [item for item in current if _scalar(item) not in gone]
 
 
 def _merge_ordered(merged: JSONObject, patch: JSONObject, node: Node | None) -> set[str]:
@@ -118,11 +120,11 @@ def _merge_ordered(merged: JSONObject, patch: JSONObject, node: Node | None) -> 
 
 def _check_order(changes: JSONArray, order: JSONArray, identity: Callable[[Any], Hashable]) -> None:
     """Check that the items of a patch come in the requested order. A directive may precede the last of them."""
-    left = [each for each in changes if not (is_object(each) and each.get(_DIRECTIVE) == "delete")]
-    wanted = [identity(each) for each in order]
+    left = deque(each for each in changes if not (is_object(each) and each.get(_DIRECTIVE) == "delete"))
+    wanted = deque(identity(each) for each in order)
     while left and wanted:
-        if (is_object(left[0]) and _DIRECTIVE in left[0]) or identity(left[0]) == wanted.pop(0):
-            del left[0]
+        if (is_object(left[0]) and _DIRECTIVE in left[0]) or identity(left[0]) == wanted.popleft():
+            left.popleft()
     if order and left:
         raise InternalError(
             f"The order in patch list:\n{_as_go_prints(changes)}\n doesn't match $setElementOrder list:\n"
@@ -193,21 +195,40 @@ def _server_order(original: JSONArray, patch: JSONArray, identity: Callable[[Any
 
     In the API server, this list shares memory with the merged one: deleted items make room, and new items take it.
     """
-    cells = [identity(each) for each in original]
-    used = len(cells)
-    for each in patch:
-        if is_object(each) and each.get(_DIRECTIVE) == "delete" and identity(each) in cells[:used]:
-            place = cells.index(identity(each))
-            cells[place : used - 1] = cells[place + 1 : used]
-            used -= 1
-    for each in patch:
-        new = not (is_object(each) and _DIRECTIVE in each) and identity(each) not in cells[:used]
-        if new and used == len(cells):
+    deleted = [identity(each) for each in patch if is_object(each) and each.get(_DIRECTIVE) == "delete"]
+    added = [identity(each) for each in patch if not (is_object(each) and _DIRECTIVE in each)]
+    cells, used = _without(list(map(identity, original)), deleted)
+    present = set(cells[:used])
+    for each in added:
+        if each in present:
+            continue
+        if used == len(cells):
             break
-        if new:
-            cells[used] = identity(each)
-            used += 1
+        cells[used] = each
+        present.add(each)
+        used += 1
     return cells
+
+
+def _without(cells: list[Hashable], deleted: Iterable[Hashable]) -> tuple[list[Hashable], int]:
+    """Return the cells after deletions, and how many are in use. Each deletion moves the later cells to the left, and
+    leaves the last one where it was, too.
+    """
+    places: dict[Hashable, deque[int]] = {}
+    for index, each in enumerate(cells):
+        places.setdefault(each, deque()).append(index)
+    is_gone = [False] * len(cells)
+    left_over: list[Hashable] = []
+    last = len(cells) - 1
+    for each in deleted:
+        if not places.get(each):
+            continue
+        left_over.append(cells[last])
+        is_gone[places[each].popleft()] = True
+        while last >= 0 and is_gone[last]:
+            last -= 1
+    kept = [each for each, gone in zip(cells, is_gone, strict=True) if not gone]
+    return [*kept, *reversed(left_over)], len(kept)
 
 
 def _in_order(

@@ -8,18 +8,19 @@ pkg/apiserver/schema/defaulting.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
+from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
-from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
+from kubewright.machinery.json import JSONArray, JSONObject, copied, is_array, is_object
 from kubewright_controlplane.schema.cel.rules import compile_rules
 from kubewright_controlplane.schema.cel.verify import keyword_errors, rule_errors
 from kubewright_controlplane.schema.formats import compile_pattern
 from kubewright_controlplane.schema.node import from_structural
 from kubewright_controlplane.schema.structural.constraints import compile_check
 from kubewright_controlplane.schema.structural.decode import compile_decoder
-from kubewright_controlplane.schema.structural.default import copied
 from kubewright_controlplane.schema.structural.meta import object_meta
 from kubewright_controlplane.schema.walk import UNKNOWN_PATH, Errors, bracketed
 
@@ -67,14 +68,21 @@ def _all_schemas(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
     for key in ("items", "additionalProperties", "not"):
         if is_object(child := schema.get(key)):
             found += _all_schemas(child, f"{path}.{key}")
-    for key in ("allOf", "anyOf", "oneOf"):
-        parts: JSONArray = schema.get(key) or []
-        for index, part in enumerate(parts):
-            found += _all_schemas(part, f"{path}.{key}[{index}]")
+    for place, part in _combined(schema, path):
+        found += _all_schemas(part, place)
     properties: JSONObject = schema.get("properties") or {}
     for name, child in properties.items():
         found += _all_schemas(child, f"{path}.properties[{name}]")
     return found
+
+
+def _combined(
+    schema: JSONObject, path: str, junctors: Sequence[str] = ("allOf", "anyOf", "oneOf")
+) -> Iterator[tuple[str, JSONObject]]:
+    """Yield the schemas that a schema combines, with their paths."""
+    for junctor in junctors:
+        parts: JSONArray = schema.get(junctor) or []
+        yield from ((f"{path}.{junctor}[{index}]", part) for index, part in enumerate(parts))
 
 
 def _default_errors(schema: JSONObject, path: str) -> list[FieldError]:
@@ -84,8 +92,11 @@ def _default_errors(schema: JSONObject, path: str) -> list[FieldError]:
     if value is not None:
         place = f"{path}.default"
         pruned = copied(value)
-        if is_object(pruned) or is_array(pruned):
-            compile_decoder(from_structural(schema, object_meta()))(pruned)
+        try:
+            if is_object(pruned) or is_array(pruned):
+                compile_decoder(from_structural(schema, object_meta()))(pruned)
+        except DecodeError as undecodable:  # in the metadata of an embedded resource
+            return [invalid(place, value, str(undecodable))]
         if pruned != value:
             errors.append(invalid(place, value, "must not have unknown fields"))
         found: Errors = []
@@ -165,10 +176,8 @@ def _check_children(schema: JSONObject, path: str, context: _Context, errors: li
     for key in ("items", "not"):
         if is_object(child := schema.get(key)):
             _check_keywords(child, f"{path}.{key}", inner, errors)
-    for key in ("allOf", "oneOf", "anyOf"):
-        parts: JSONArray = schema.get(key) or []
-        for index, part in enumerate(parts):
-            _check_keywords(part, f"{path}.{key}[{index}]", inner, errors)
+    for place, part in _combined(schema, path, ("allOf", "oneOf", "anyOf")):
+        _check_keywords(part, place, inner, errors)
 
 
 def _check_map_type(schema: JSONObject, path: str, errors: list[FieldError]) -> None:
@@ -315,8 +324,7 @@ def _check_type(schema: JSONObject, level: _Level, path: str, errors: list[Field
     kind = schema.get("type", "")
     free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if schema.get("x-kubernetes-embedded-resource") and kind != "object":
-        text = "must be object if x-kubernetes-embedded-resource is true"
-        errors.append(invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text))
+        _check_is(schema, "object", "must be object if x-kubernetes-embedded-resource is true", path, errors)
     elif not kind and not free:
         errors.append(required(f"{path}.type", _NO_TYPE[level]))
     if level == "root" and kind and kind != "object":
@@ -396,13 +404,9 @@ def _check_combined(schema: JSONObject, path: str, errors: list[FieldError], *, 
 
 def _check_complete(judging: JSONObject, shape: JSONObject, at: str, judged_in: str, errors: list[FieldError]) -> None:
     """Check that everything restricted inside a combination is declared outside of it."""
-    parts: list[tuple[str, JSONObject]] = []
     if is_object(unwanted := judging.get("not")):
-        parts.append((f"{judged_in}.not", unwanted))
-    for junctor in ("allOf", "anyOf", "oneOf"):
-        found: JSONArray = judging.get(junctor) or []
-        parts.extend((f"{judged_in}.{junctor}[{index}]", part) for index, part in enumerate(found))
-    for place, part in parts:
+        _check_counterpart(unwanted, shape, at, f"{judged_in}.not", errors)
+    for place, part in _combined(judging, judged_in):
         _check_counterpart(part, shape, at, place, errors)
 
 

@@ -119,7 +119,7 @@ class _Compiler:
                 if item.__class__ is expected:
                     found = walk(item) if walk is not None else None
                     if found:
-                        unknown = (unknown or []) + [f"[{index}]{_joined(path)}" for path in found]
+                        unknown = _extended(unknown, [f"[{index}]{_joined(path)}" for path in found])
                 elif item is None:
                     value[index] = {} if zero is None else zero
                 elif convert is not None:
@@ -142,7 +142,7 @@ class _Compiler:
                 if item.__class__ is expected:
                     found = walk(item) if walk is not None else None
                     if found:
-                        unknown = (unknown or []) + [f"{key}{_joined(path)}" for path in found]
+                        unknown = _extended(unknown, [f"{key}{_joined(path)}" for path in found])
                 elif item is None:
                     value[key] = {} if zero is None else zero
                 elif convert is not None:
@@ -163,6 +163,14 @@ class _Compiler:
         return _custom_decoder(children, values, items, free, typed, preserve=node.preserve)
 
 
+def _extended(found: list[str] | None, more: list[str]) -> list[str]:
+    """Return both lists as one; None is an empty one, which most documents never need."""
+    if found is None:
+        return more
+    found += more
+    return found
+
+
 def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
     def decode(value: JSONObject) -> list[str] | None:
         if value.__class__ is not dict:
@@ -174,17 +182,17 @@ def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
             for key, item in value.items():
                 field = fields.get(key)
                 if field is None:
-                    unknown = [*(unknown or ()), key]
-                    dropped = [*(dropped or ()), key]
+                    unknown = _extended(unknown, [key])
+                    dropped = _extended(dropped, [key])
                     continue
                 expected, walk, convert, empty_is_absent, field_type = field
                 if item.__class__ is expected:
                     if empty_is_absent and not item:
-                        dropped = [*(dropped or ()), key]
+                        dropped = _extended(dropped, [key])
                     elif walk is not None and (found := walk(item)):
-                        unknown = (unknown or []) + [f"{key}{_joined(path)}" for path in found]
+                        unknown = _extended(unknown, [f"{key}{_joined(path)}" for path in found])
                 elif item is None:
-                    dropped = [*(dropped or ()), key]
+                    dropped = _extended(dropped, [key])
                 elif convert is not None:
                     value[key] = convert(item)
                 else:

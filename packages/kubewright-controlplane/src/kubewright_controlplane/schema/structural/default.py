@@ -12,28 +12,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from kubewright.machinery.json import is_array, is_object
+from kubewright.machinery.errors import RequestTooLarge
+from kubewright.machinery.json import compact, copied
 from kubewright_controlplane.schema.node import NO_DEFAULT, Node, fallback
 
 Defaulter: TypeAlias = Callable[[Any], None]
 
+_MOST = 4 << 20
+
 
 def compile_defaulter(root: Node) -> Defaulter:
-    """Compile the defaulter of a whole document."""
-    return _Compiler().defaulter(root) or _do_nothing
+    """Compile the defaulter of a whole document. It raises RequestTooLarge if the defaults of one document together
+    have more than `_MOST` bytes of JSON: a small document can have many places for a large default.
+    """
+    compiler = _Compiler()
+    walk = compiler.defaulter(root)
+    if walk is None:
+        return _do_nothing
+
+    def default(value: Any) -> None:
+        compiler.budget.left = _MOST
+        walk(value)
+
+    return default
 
 
-def copied(value: Any) -> Any:
-    """Return a deep copy of a JSON value."""
-    if is_object(value):
-        return {key: copied(item) for key, item in value.items()}
-    if is_array(value):
-        return [copied(item) for item in value]
-    return value
+class _Budget:
+    """The bytes that defaults may still add to the current document."""
+
+    left = 0
+
+    def copy(self, default: Any, size: int) -> Any:
+        """Return a copy of a default, which has `size` bytes. Raises RequestTooLarge."""
+        self.left -= size
+        if self.left < 0:
+            raise RequestTooLarge(f"the defaults of the schema make the object larger than {_MOST} bytes")
+        return copied(default)
 
 
 class _Compiler:
     def __init__(self) -> None:
+        self.budget = _Budget()
         self._needed: dict[int, bool] = {}
         self._structs: dict[int, Defaulter] = {}
 
@@ -90,7 +109,14 @@ class _Compiler:
         return default
 
     def _custom(self, node: Node) -> Defaulter:
-        absent = [(key, child.default) for key, child in node.properties.items() if child.default is not NO_DEFAULT]
+        budget = self.budget
+        absent = [
+            (key, child.default, len(compact(child.default)))
+            for key, child in node.properties.items()
+            if child.default is not NO_DEFAULT
+        ]
+        item_default = node.items.default if node.items is not None and not node.items.nullable else NO_DEFAULT
+        item_size = len(compact(item_default)) if item_default is not NO_DEFAULT else 0
         children = {key: self.defaulter(child) for key, child in node.properties.items()}
         values = self.defaulter(node.values) if node.values is not None else None
         items = self.defaulter(node.items) if node.items is not None else None
@@ -98,31 +124,31 @@ class _Compiler:
         def default(value: Any) -> None:
             if value.__class__ is dict:
                 if None in value.values():
-                    _drop_nulls(value, node)
-                for key, missing in absent:
+                    _drop_nulls(value, node, budget)
+                for key, missing, size in absent:
                     if key not in value:
-                        value[key] = copied(missing)
+                        value[key] = budget.copy(missing, size)
                 for key, item in value.items():
                     if (item.__class__ is dict or item.__class__ is list) and (walk := children.get(key, values)):
                         walk(item)
             elif value.__class__ is list and node.items is not None:
                 for index, item in enumerate(value):
-                    if item is None and not node.items.nullable and node.items.default is not NO_DEFAULT:
-                        value[index] = copied(node.items.default)
+                    if item is None and item_default is not NO_DEFAULT:
+                        value[index] = budget.copy(item_default, item_size)
                     elif items is not None:
                         items(value[index])
 
         return default
 
 
-def _drop_nulls(value: dict[str, Any], node: Node) -> None:
+def _drop_nulls(value: dict[str, Any], node: Node, budget: _Budget) -> None:
     """Drop the nulls that the schema does not allow. Fields with a default get it afterwards, like absent fields."""
     for key in [key for key, item in value.items() if item is None]:
         child = node.child(key)
         if child is None or child.nullable:
             continue
         if key not in node.properties and child.default is not NO_DEFAULT:
-            value[key] = copied(child.default)
+            value[key] = budget.copy(child.default, len(compact(child.default)))
         else:
             del value[key]
 

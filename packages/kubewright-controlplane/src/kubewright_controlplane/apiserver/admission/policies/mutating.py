@@ -22,7 +22,7 @@ from kubewright.machinery.errors import (
     StatusDetails,
 )
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, copied
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.admission.expressions import TIME_LIMIT
 from kubewright_controlplane.apiserver.admission.plugin import rejection
@@ -44,7 +44,6 @@ from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.node import Node
-from kubewright_controlplane.schema.structural.default import copied
 from kubewright_controlplane.schema.structural.schema import Schema
 
 

@@ -9,6 +9,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.admission.policies.policy import PolicyError
+from kubewright_controlplane.apiserver.registry.failures import kind_text
 from kubewright_controlplane.apiserver.registry.objects import from_stored
 from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -19,7 +20,7 @@ def param_registry(kind: GroupVersionKind, resources: ResourceSet) -> Registry:
     resource = resources.of_kind(kind)
     found = resources.find(resource.group, resource.version, resource.plural) if resource is not None else None
     if found is None:
-        raise PolicyError(f"failed to find resource referenced by paramKind: '{_shown(kind)}'")
+        raise PolicyError(f"failed to find resource referenced by paramKind: '{kind_text(kind)}'")
     return found
 
 
@@ -51,7 +52,3 @@ def _found(registry: Registry, reference: JSONObject, namespace: str) -> list[JS
     selector = Selector.from_dict(reference.get("selector"))
     entries = registry.entries(namespace)
     return [from_stored(registry.resource, each.data) for each in entries if selector.matches(each.labels)]
-
-
-def _shown(kind: GroupVersionKind) -> str:
-    return f"{kind.group}/{kind.version}, Kind={kind.kind}"

@@ -22,6 +22,7 @@ from kubewright.machinery.errors import APIError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.policies.kindtypes import declared_type
+from kubewright_controlplane.apiserver.registry.failures import kind_text
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.writes import finish
@@ -115,7 +116,7 @@ def _warnings(policy: JSONObject, resources: ResourceSet, warnings: list[JSONObj
             errors: list[str] = []
             for kind, environment in environments if validation.get(field) else ():
                 if error := _error(environment, validation[field]):
-                    errors.append(f"{_shown(kind)}: {error}\n")
+                    errors.append(f"{kind_text(kind)}: {error}\n")
                 yield
             if errors:
                 warnings.append({"fieldRef": f"spec.validations[{index}].{field}", "warning": "\n".join(errors)})
@@ -138,10 +139,6 @@ def _typed(own: Type, param_kind: JSONObject | None, resources: ResourceSet) -> 
         kind = GroupVersionKind.parse(param_kind["apiVersion"], param_kind["kind"])
         environment.types["params"] = declared_type(kind, resources)
     return environment
-
-
-def _shown(kind: GroupVersionKind) -> str:
-    return f"{kind.group}/{kind.version}, Kind={kind.kind}"
 
 
 def kinds_to_check(spec: JSONObject, resources: ResourceSet) -> list[GroupVersionKind]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from kubewright.machinery.errors import Invalid, RequestTooLarge
-from kubewright.machinery.json import JSONArray, JSONObject, equal
+from kubewright.machinery.json import JSONArray, JSONObject, copied, equal
 from kubewright.machinery.patch import json_patch
 from kubewright_controlplane.apiserver.admission.matching import Candidate
 from kubewright_controlplane.apiserver.admission.review import Stage
@@ -19,7 +19,6 @@ from kubewright_controlplane.apiserver.admission.webhooks.configurations import 
 from kubewright_controlplane.apiserver.registry.conversions import settle
 from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes
-from kubewright_controlplane.schema.structural.default import copied
 
 
 class MutatingCalls(Stage):

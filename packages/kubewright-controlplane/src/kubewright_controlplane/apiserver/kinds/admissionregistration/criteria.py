@@ -124,7 +124,7 @@ def condition_errors(
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         at, name = f"{path}[{index}]", condition.get("name") or ""
-        errors += expression_errors(f"{at}.expression", (condition.get("expression") or "").strip(), variables)
+        errors += _expression_errors(f"{at}.expression", (condition.get("expression") or "").strip(), variables)
         errors += checks.required_name(f"{at}.name", name, names.qualified_name)
         if name and name in seen:
             errors.append(duplicate(f"{at}.name", name))
@@ -132,14 +132,11 @@ def condition_errors(
     return errors
 
 
-def expression_errors(
-    path: str, source: str, variables: Mapping[str, Type], *wanted: Type, missing: str = ""
-) -> list[FieldError]:
-    """Return the errors of an expression, by default of one that is true or false."""
-    if not source.strip():
-        return [required(path, missing)]
+def _expression_errors(path: str, source: str, variables: Mapping[str, Type]) -> list[FieldError]:
+    if not source:
+        return [required(path)]
     try:
-        compile_expression(source, variables, *(wanted or (BOOL,)))
+        compile_expression(source, variables, BOOL)
     except CompileError as error:
         return [invalid(path, source, str(error))]
     return []

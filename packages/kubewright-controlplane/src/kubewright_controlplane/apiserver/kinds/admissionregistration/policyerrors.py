@@ -7,12 +7,11 @@ Follows k8s.io/kubernetes pkg/apis/admissionregistration/validation.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kubewright.machinery import names
-from kubewright.machinery.cel_names import RESERVED
+from kubewright.machinery.cel_names import is_identifier
 from kubewright.machinery.fields import OMITTED, FieldError, duplicate, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria import (
@@ -34,8 +33,6 @@ _LONGEST_POLICY: Final = 32 * 1024
 """The characters of all expressions of a policy. A real API server has no such limit, but compiles faster."""
 _MOST_ANNOTATIONS: Final = 20
 _LONGEST_ANNOTATION: Final = 5 * 1024
-_IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*", re.ASCII)
-_KEYWORDS: Final = RESERVED | {"true", "false", "null", "in"}
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
 
@@ -76,7 +73,7 @@ def mutating_policy_errors(obj: JSONObject) -> list[FieldError]:
         return errors
     composition = Composition(has_parameters=spec.get("paramKind") is not None)
     errors = _match_errors(spec)
-    errors += mutating_operation_errors("spec.matchConstraints", spec.get("matchConstraints"))
+    errors += _operation_errors("spec.matchConstraints", spec.get("matchConstraints"))
     errors += _condition_errors(spec)
     errors += _variable_errors(composition, spec.get("variables") or ())
     mutations: Sequence[JSONObject] = spec.get("mutations") or ()
@@ -96,7 +93,7 @@ def validating_binding_errors(obj: JSONObject) -> list[FieldError]:
 def mutating_binding_errors(obj: JSONObject) -> list[FieldError]:
     """Return the errors of a MutatingAdmissionPolicyBinding with defaults."""
     match = (obj.get("spec") or {}).get("matchResources")
-    return _binding_errors(obj) + mutating_operation_errors("spec.matchResources", match)
+    return _binding_errors(obj) + _operation_errors("spec.matchResources", match)
 
 
 def _binding_errors(obj: JSONObject) -> list[FieldError]:
@@ -146,7 +143,7 @@ def _expressions(spec: JSONObject) -> Iterator[str]:
         yield from (part.get(field) or "" for field in ("expression", "messageExpression", "valueExpression"))
 
 
-def mutating_operation_errors(path: str, match: JSONObject | None) -> list[FieldError]:
+def _operation_errors(path: str, match: JSONObject | None) -> list[FieldError]:
     """Return an error for each operation that a mutating policy cannot match, since it has no object to change."""
     rules: Sequence[JSONObject] = (match or {}).get("resourceRules") or ()
     return [
@@ -193,7 +190,7 @@ def _variable_errors(composition: Composition, variables: Sequence[JSONObject]) 
         name, source = variable.get("name") or "", variable.get("expression") or ""
         if not name.strip():
             errors.append(required(f"{path}.name", "name is not specified"))
-        elif not _IDENTIFIER.fullmatch(name) or name in _KEYWORDS:
+        elif not is_identifier(name):
             errors.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
         if not source.strip():
             errors.append(required(f"{path}.expression", "expression is not specified"))
@@ -205,33 +202,19 @@ def _variable_errors(composition: Composition, variables: Sequence[JSONObject]) 
     return errors
 
 
-def _expression_errors(
-    composition: Composition, path: str, source: str, *wanted: Type, patches: bool = False
-) -> list[FieldError]:
-    """Return the errors of a required expression. White space around it does not count."""
-    trimmed = source.strip()
-    if not trimmed:
-        return [required(path)]
-    try:
-        composition.compile(trimmed, *wanted, patches=patches)
-    except CompileError as error:
-        return [invalid(path, trimmed, str(error))]
-    return []
-
-
 def _validation_errors(composition: Composition, path: str, validation: JSONObject) -> list[FieldError]:
     source, message = validation.get("expression") or "", validation.get("message") or ""
     errors: list[FieldError] = []
     if not source.strip():
         errors.append(required(f"{path}.expression", "expression is not specified"))
     else:
-        errors += _untrimmed_errors(composition, f"{path}.expression", source, BOOL, has_authorizer=True)
+        errors += _compile_errors(composition, f"{path}.expression", source, BOOL)
     if expression := validation.get("messageExpression") or "":
         at = f"{path}.messageExpression"
         if not expression.strip():
             errors.append(invalid(at, expression, "must be non-empty if specified"))
         else:
-            errors += _untrimmed_errors(composition, at, expression, STRING, has_authorizer=False)
+            errors += _compile_errors(composition, at, expression, STRING, has_authorizer=False)
     if message and not message.strip():
         errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip() or "\r" in message.strip():
@@ -242,11 +225,17 @@ def _validation_errors(composition: Composition, path: str, validation: JSONObje
     return errors
 
 
-def _untrimmed_errors(
-    composition: Composition, path: str, source: str, wanted: Type, *, has_authorizer: bool
+def _compile_errors(
+    composition: Composition,
+    path: str,
+    source: str,
+    wanted: Type,
+    *,
+    has_authorizer: bool = True,
+    patches: bool = False,
 ) -> list[FieldError]:
     try:
-        composition.compile(source, wanted, has_authorizer=has_authorizer)
+        composition.compile(source, wanted, has_authorizer=has_authorizer, patches=patches)
     except CompileError as error:
         return [invalid(path, source, str(error))]
     return []
@@ -297,8 +286,8 @@ def _mutation_errors(composition: Composition, path: str, mutation: JSONObject) 
     if patch is None:
         errors.append(required(f"{path}.{own}", f"must be specified when patchType is {patch_type}"))
     else:
-        source = patch.get("expression") or ""
-        errors += _expression_errors(composition, f"{path}.{own}.expression", source, wanted, patches=True)
+        at, source = f"{path}.{own}.expression", (patch.get("expression") or "").strip()
+        errors += _compile_errors(composition, at, source, wanted, patches=True) if source else [required(at)]
     if mutation.get(other) is not None:
         detail = f"must not be specified when patchType is {patch_type}"
         errors.append(invalid(f"{path}.{other}", f"{{{other}}}", detail))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kubewright.machinery import names
@@ -21,6 +22,14 @@ _FIELD_PATHS: Final = (
     "status.podIP",
     "status.podIPs",
 )
+_LABELS_OF_PODS: Final = frozenset(_FIELD_PATHS) | {
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "status.phase",
+}
+"""What field references of a Pod can name at all."""
 _RESOURCES: Final = (
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -56,9 +65,9 @@ def _value_from(path: str, variable: JSONObject) -> list[FieldError]:
     for kind in given:
         at, ref = f"{path}.{kind}", source[kind]
         if kind == "fieldRef":
-            errors += _field_ref(at, ref)
+            errors += field_ref(at, ref, _FIELD_PATHS)
         elif kind == "resourceFieldRef":
-            errors += _resource_ref(at, ref)
+            errors += resource_ref(at, ref)
         elif kind in ("configMapKeyRef", "secretKeyRef"):
             errors += checks.named(f"{at}.name", ref.get("name") or "", names.dns1123_subdomain)
             errors += checks.required_name(f"{at}.key", ref.get("key"), names.config_key)
@@ -71,7 +80,8 @@ def _value_from(path: str, variable: JSONObject) -> list[FieldError]:
     return errors
 
 
-def _field_ref(path: str, ref: JSONObject) -> list[FieldError]:
+def field_ref(path: str, ref: JSONObject, allowed: Sequence[str]) -> list[FieldError]:
+    """Return the errors of a reference to a field of the Pod. `allowed` are sorted."""
     wanted = ref.get("fieldPath") or ""
     if not wanted:
         return [required(f"{path}.fieldPath")]
@@ -82,18 +92,18 @@ def _field_ref(path: str, ref: JSONObject) -> list[FieldError]:
             return checks.named(path, key.lower(), names.qualified_name)
         if base == "metadata.labels":
             return checks.named(path, key, names.qualified_name)
-        return [
-            invalid(f"{path}.fieldPath", wanted, "error converting fieldPath: field label does not support subscript")
-        ]
-    if wanted not in _FIELD_PATHS:
-        if wanted in ("metadata.labels", "metadata.annotations"):
-            return [not_supported(f"{path}.fieldPath", wanted, _FIELD_PATHS)]
-        detail = f"error converting fieldPath: field label not supported: {wanted}"
+        detail = f"error converting fieldPath: field label does not support subscript: {wanted}"
         return [invalid(f"{path}.fieldPath", wanted, detail)]
-    return []
+    wanted = "spec.nodeName" if wanted == "spec.host" else wanted
+    if wanted in allowed:
+        return []
+    if wanted in _LABELS_OF_PODS:
+        return [not_supported(f"{path}.fieldPath", wanted, allowed)]
+    return [invalid(f"{path}.fieldPath", wanted, f"error converting fieldPath: field label not supported: {wanted}")]
 
 
-def _resource_ref(path: str, ref: JSONObject) -> list[FieldError]:
+def resource_ref(path: str, ref: JSONObject) -> list[FieldError]:
+    """Return the errors of a reference to the resources of a container."""
     resource = ref.get("resource") or ""
     if not resource:
         return [required(f"{path}.resource")]

@@ -11,6 +11,7 @@ from typing import Final
 from kubewright.machinery import time
 from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, forbidden, invalid
+from kubewright.machinery.integers import parse_int
 
 _NUMBERS: Final = {
     "tailLines": (0, "must be greater than or equal to 0"),
@@ -27,9 +28,9 @@ def check_log_options(query: Mapping[str, Sequence[str]]) -> None:
         if not text:
             continue
         try:
-            number = int(text)
-        except ValueError:
-            raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+            number = parse_int(text)
+        except ValueError as error:
+            raise BadRequest(str(error)) from None
         if number < least:
             errors.append(invalid(name, number, why))
     since = query.get("sinceTime", [""])[0]

@@ -5,6 +5,7 @@ Follows k8s.io/kubernetes pkg/registry/core/pod/storage and pkg/registry/core/po
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -77,6 +78,9 @@ class Binding(Action):
         set_condition(pod, {"type": "PodScheduled", "status": "True"}, time.format(registry.clock.now()))
         if not attributes.dry_run:
             registry.commit(pod)
+
+
+_PORT = re.compile("[0-9]{1,5}")
 
 
 class BindingStrategy(Strategy):
@@ -213,7 +217,7 @@ class PortForward(ExecConnection):
     what: str = "port-forward"
 
     def options(self, query: Mapping[str, Sequence[str]]) -> JSONObject:
-        numbers = [int(each) for text in query.get("ports", ()) for each in text.split(",") if each.isdecimal()]
+        numbers = [int(each) for text in query.get("ports", ()) for each in text.split(",") if _PORT.fullmatch(each)]
         return {"ports": numbers} if numbers else {}
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:

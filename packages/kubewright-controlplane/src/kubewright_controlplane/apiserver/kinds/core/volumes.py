@@ -9,11 +9,20 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.apiserver.kinds.core import environment
 from kubewright_controlplane.apiserver.kinds.core.images import pull_policy
 from kubewright_controlplane.apiserver.registry import checks
 
 _FILE_MODE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 _MAX_MODE: Final = 0o777
+_FIELD_PATHS: Final = (
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+)
+"""The fields of the Pod that a file can hold."""
 
 
 def default(volume: JSONObject) -> None:
@@ -157,10 +166,43 @@ def _projected(path: str, projection: JSONObject) -> list[FieldError]:
                 if not source[kind].get("name"):
                     errors.append(required(f"{at}.{kind}.name"))
                 errors += _items(f"{at}.{kind}", source[kind])
+        if source.get("downwardAPI") is not None:
+            for item in source["downwardAPI"].get("items") or ():
+                errors += _downward_file(f"{at}.downwardAPI", item)
         token = source.get("serviceAccountToken")
         if token is not None:
             errors += _token(f"{at}.serviceAccountToken", token)
+            if not token.get("path"):
+                errors.append(required(f"{path}.path"))
+            else:
+                errors += _unreserved_path(f"{path}.path", token["path"])
     return errors
+
+
+def _downward(path: str, source: JSONObject) -> list[FieldError]:
+    errors = _mode(f"{path}.defaultMode", source.get("defaultMode"))
+    for item in source.get("items") or ():
+        errors += _downward_file(path, item)
+    return errors
+
+
+def _downward_file(path: str, item: JSONObject) -> list[FieldError]:
+    target = item.get("path") or ""
+    errors = [] if target else [required(f"{path}.path")]
+    errors += _unreserved_path(f"{path}.path", target)
+    field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
+    if field is not None:
+        errors += environment.field_ref(f"{path}.fieldRef", field, _FIELD_PATHS)
+        if resource is not None:
+            detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            errors.append(invalid(path, "resource", detail))
+    elif resource is not None:
+        at = f"{path}.resourceFieldRef"
+        named = bool(resource.get("containerName"))
+        errors += environment.resource_ref(at, resource) if named else [required(f"{at}.containerName")]
+    else:
+        errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
+    return errors + _mode(f"{path}.mode", item.get("mode"))
 
 
 def _token(path: str, token: JSONObject) -> list[FieldError]:
@@ -172,8 +214,6 @@ def _token(path: str, token: JSONObject) -> list[FieldError]:
     if seconds > 1 << 32:
         detail = "may not specify a duration larger than 2^32 seconds"
         errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
-    if not token.get("path"):
-        errors.append(required(f"{path}.path"))
     return errors
 
 
@@ -183,6 +223,7 @@ _SOURCES: Final[dict[str, Callable[[str, JSONObject], list[FieldError]]]] = {
     "nfs": _nfs,
     "secret": _secret,
     "persistentVolumeClaim": _claim,
+    "downwardAPI": _downward,
     "configMap": _config_map,
     "projected": _projected,
     "csi": _csi,

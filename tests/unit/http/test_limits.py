@@ -1,0 +1,144 @@
+"""What one client may cost a server: bytes of bodies, of heads and trailers, and of requests in a row."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from kubewright.http.message import Request, Response
+from kubewright.http.request_parser import Limits
+from kubewright.http.server import Server
+
+Serve = Callable[..., Awaitable[Server]]
+
+MEGABYTE = 1 << 20
+HEAD = b"POST /x HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+async def count(request: Request) -> Response:
+    """Answer with the length of the body."""
+    return Response(200, {}, b"%d" % len(request.body))
+
+
+def refuse(request: Request) -> Response | None:
+    return None if request.headers.get("x-user") == "known" else Response(403, {"x-why": "unknown"}, b"who are you?")
+
+
+async def said(port: int, *pieces: bytes) -> bytes:
+    """Send bytes and return what the server says until it closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def test_a_large_body_is_not_read_before_the_request_is_admitted(serve: Serve) -> None:
+    server = await serve(count, admit=refuse)
+    length = b"Content-Length: %d\r\n\r\n" % (10 * MEGABYTE)
+    answer = await said(server.port, HEAD + length + b"a" * 1000)  # the rest is never sent
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert b"x-why: unknown\r\n" in answer
+    assert answer.endswith(b"who are you?")
+    invited = await said(server.port, HEAD + b"Expect: 100-continue\r\n" + length)
+    assert invited.startswith(b"HTTP/1.1 403 ")
+
+
+async def test_a_large_body_in_chunks_is_not_read_before_the_request_is_admitted(serve: Serve) -> None:
+    server = await serve(count, admit=refuse)
+    chunk = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
+    assert (await said(server.port, CHUNKED + chunk + b"1\r\na\r\n")).startswith(b"HTTP/1.1 403 ")
+
+
+async def test_admitted_and_small_bodies_are_read(serve: Serve) -> None:
+    server = await serve(count, admit=refuse)
+    close = b"Connection: close\r\n"
+    large = HEAD + close + b"X-User: known\r\nContent-Length: %d\r\n\r\n" % MEGABYTE + b"a" * MEGABYTE
+    assert (await said(server.port, large)).endswith(b"\r\n\r\n1048576")
+    assert (await said(server.port, HEAD + close + b"Content-Length: 3\r\n\r\nabc")).endswith(b"\r\n\r\n3")
+
+
+async def test_bodies_of_all_connections_have_a_limit(serve: Serve) -> None:
+    arrived, proceed = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: Request) -> Response:
+        arrived.set()
+        await proceed.wait()
+        return await count(request)
+
+    server = await serve(wait, Limits(bodies=3 * MEGABYTE))
+    whole = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % (2 * MEGABYTE) + b"a" * (2 * MEGABYTE)
+    first = asyncio.create_task(said(server.port, whole))
+    await arrived.wait()
+    assert (await said(server.port, whole)).startswith(b"HTTP/1.1 429 ")
+    proceed.set()
+    assert (await first).endswith(b"2097152")
+    assert (await said(server.port, whole)).endswith(b"2097152")  # the memory of the first is free again
+
+
+async def test_closed_connections_hold_no_memory(serve: Serve) -> None:
+    server = await serve(count)
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(10):
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % (4 * MEGABYTE) + b"a" * (3 * MEGABYTE))
+            await writer.drain()
+            writer.transport.abort()
+        await asyncio.sleep(0.2)
+        assert tracemalloc.get_traced_memory()[0] < 8 * MEGABYTE
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+async def test_requests_behind_a_watch_are_not_read_ahead(serve: Serve) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"begun"
+        await asyncio.Event().wait()
+
+    async def watch(_: Request) -> Response:
+        return Response(200, {}, endless())
+
+    server = await serve(watch)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+    await reader.readuntil(b"begun")
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % MEGABYTE + b"a" * MEGABYTE)
+        sent = tracemalloc.get_traced_memory()[0]
+        await asyncio.sleep(0.3)
+        buffered = writer.transport.get_write_buffer_size()
+        assert buffered > 10 * MEGABYTE, "the server reads what it can't answer yet"
+        assert tracemalloc.get_traced_memory()[0] < sent + 4 * MEGABYTE
+    finally:
+        tracemalloc.stop()
+        writer.transport.abort()
+
+
+async def test_trailers_have_the_limit_of_heads(serve: Serve) -> None:
+    server = await serve(count, Limits(head=10_000))
+    body = CHUNKED + b"1\r\na\r\n0\r\n"
+    lines = b"".join(b"X-%d: a\r\n" % number for number in range(2000))
+    assert (await said(server.port, body + lines + b"\r\n")).startswith(b"HTTP/1.1 431 ")
+    endless = [b"a" * MEGABYTE] * 4
+    assert (await said(server.port, body + b"X-A: ", *endless)).startswith(b"HTTP/1.1 431 ")
+
+
+async def test_many_small_requests_in_a_row_are_all_answered(serve: Serve) -> None:
+    server = await serve(count, Limits(head=1000))
+    request = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
+    last = b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    answer = await said(server.port, request * 2000 + last)
+    assert answer.count(b"HTTP/1.1 200 OK") == 2001
