@@ -101,7 +101,7 @@ async def test_webhooks_work_from_deploy_to_undeploy(deployed: WithWebhooks, nam
     assert f"{project.crd}: objects may be stored in v1alpha1; run `kubewright migrate`" in said
     assert await deployed.policies() == {f"{project.name}-of-v1"}
     said = await deployed.good("deploy", "--migrate")
-    assert f"{project.crd}: 1 object written in v1, v1alpha1 removed" in said
+    assert f"{project.crd}: 1 object written in v1 by this command, v1alpha1 removed" in said
 
     async with deployed.running():
         assert (await deployed.conversion())[1].startswith("https://127.0.0.1:")

@@ -231,8 +231,8 @@ class _Run:
     async def _own_stored_versions(self) -> None:
         """Own the stored versions of the CRD too.
 
-        The migrator of Kubernetes 1.36 applies the status without them when it starts. If an earlier migration left
-        them to the migrator alone, they would be lost, although no object has been written yet.
+        The migrator of Kubernetes 1.36 applies the status without them when it starts. If an earlier migration made
+        the migrator their only owner, they would be lost, although no object has been written yet.
         """
         meta = self._crd.metadata
         patch = Unstructured.of(CustomResourceDefinition.__api__)(metadata=ObjectMeta(name=meta.name))

@@ -19,8 +19,8 @@ Not guaranteed
 
 Follows kubernetes/pkg/controller/storageversionmigrator, with three differences. It lists the objects instead of
 waiting until the garbage collector has seen them. It writes them in the storage version of their CRD, even if the API
-server prefers another version. And it keeps status.storedVersions until step 4, where Kubernetes 1.36 can lose it in
-step 1.
+server prefers another version. And it keeps status.storedVersions unless the migration succeeds; Kubernetes 1.36
+removes versions from it if a migration fails, and in step 1 if an earlier migration wrote it.
 """
 
 from __future__ import annotations
