@@ -122,6 +122,13 @@ async def test_the_operator_stops_when_the_terminal_is_closed(project: Path) -> 
         assert not (project / ".kubewright").exists()
 
 
+async def test_the_operator_stops_when_the_command_is_killed(project: Path) -> None:
+    async with run(project, "--embedded") as running:
+        await running.says('"Controllers started"')
+        assert await running.end(signal.SIGKILL) == -signal.SIGKILL  # its output ends when the operator has exited
+        assert '"Manager stopped"' in running.said
+
+
 async def test_pods_have_stand_ins_if_requested(project: Path) -> None:
     shell = Container(name="sh", image="busybox", command=["sh", "-c", "echo it runs"])
     pod = Pod(
