@@ -117,11 +117,11 @@ class Podbuggertools:
             await self.create(image, image=image)
 
     async def all_installed(self, pods: Sequence[str], images: Sequence[str]) -> None:
-        """Wait until all tools report all Pods, and check the Pods."""
+        """Wait until all tools report all Pods, and all Pods have them: a report may be about a Pod before this one."""
         for image in images:
             await self.installed(image, pods=pods)
         for pod in pods:
-            await self.has([f"ephemeral-{image}" for image in images], pod=pod)
+            await eventually(self.has, [f"ephemeral-{image}" for image in images], pod=pod)
 
     async def rest(self, faults: Faults) -> None:
         """Wait until the operator no longer writes, longer than its interval of checks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -95,3 +96,13 @@ def test_a_kind_in_several_versions_becomes_one_definition(tmp_path: Path) -> No
     ships = (tmp_path / "config/crd/bases/fleet.test_ships.yaml").read_text()
     assert ships.count("served: true") == 2
     assert ships.count("storage: true") == 1
+
+
+def test_an_edit_in_the_same_second_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    source = project(tmp_path) / "src/fleet/api/v1/port.py"
+    os.utime(source, (1_700_000_000, 1_700_000_000))
+    assert kinds(tmp_path) == "Port/v1 Ship/v1 Ship/v2"
+    source.write_text(KIND.format(kind="Dock", version="v1", storage=True))
+    os.utime(source, (1_700_000_000, 1_700_000_000))
+    assert kinds(tmp_path) == "Dock/v1 Ship/v1 Ship/v2"

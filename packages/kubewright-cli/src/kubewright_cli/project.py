@@ -158,6 +158,9 @@ def _kinds_in(root: Path, name: str) -> list[type[CustomResource]]:
 
 def _import(root: Path, name: str) -> ModuleType:
     """Import a module. Raises ModuleNotFoundError if it does not exist, and ConfigError if the import fails."""
+    # Bytecode in a cache counts as current if the source has its size and its second of modification. Of two quick
+    # edits, a later command would run the first one.
+    sys.dont_write_bytecode = True
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
