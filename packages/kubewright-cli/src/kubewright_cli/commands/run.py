@@ -165,7 +165,7 @@ def _supervise(arguments: Sequence[str], *, embedded: bool, stand_ins: bool, rel
         if embedded:
             from kubewright_controlplane.serving import KUBECONFIG, owned
 
-            kubeconfig = stack.enter_context(owned(KUBECONFIG))
+            kubeconfig = stack.enter_context(owned(KUBECONFIG, way_out="stop it, or omit --embedded to use it"))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
         return runner.run(_run_aside(arguments, kubeconfig, stand_ins, sources))
 
