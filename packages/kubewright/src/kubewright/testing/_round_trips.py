@@ -95,7 +95,8 @@ def _check_fields(
 
 def _common_fields(one: JSONObject, another: JSONObject, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield the paths of the fields that both schemas have: the deepest that are not in a list or map."""
-    mine, its = one.get("properties") or {}, another.get("properties") or {}
+    mine: JSONObject = one.get("properties") or {}
+    its: JSONObject = another.get("properties") or {}
     for name in mine:
         if name in its and (path or name not in ("apiVersion", "kind", "metadata")):
             inside = list(_common_fields(mine[name], its[name], (*path, name)))
