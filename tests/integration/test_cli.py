@@ -152,7 +152,8 @@ def project(folder: Path, manager: str | None, program: str = "") -> Path:
 @pytest.mark.parametrize("command", ["run", "install", "uninstall", "generate"])
 def test_a_folder_without_a_project_is_an_error(tmp_path: Path, command: str) -> None:
     said = failure(command, folder=tmp_path)
-    assert said == f"no pyproject.toml in {tmp_path} or above it; run this in the folder of an operator's project"
+    way_out = "run this in the folder of an operator's project; `kubewright init` creates one"
+    assert said == f"no pyproject.toml in {tmp_path} or above it; {way_out}"
 
 
 @pytest.mark.parametrize(

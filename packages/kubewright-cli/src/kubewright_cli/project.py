@@ -96,7 +96,10 @@ def find_root(start: Path | None = None) -> Path:
     for folder in (start, *start.parents):
         if (folder / "pyproject.toml").is_file():
             return folder
-    raise ConfigError(f"no pyproject.toml in {start} or above it; run this in the folder of an operator's project")
+    raise ConfigError(
+        f"no pyproject.toml in {start} or above it; run this in the folder of an operator's project; "
+        "`kubewright init` creates one"
+    )
 
 
 def _import_from(root: Path) -> None:
