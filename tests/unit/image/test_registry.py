@@ -1,5 +1,6 @@
 """A registry client reports what a registry or its token server does wrong."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError
+from kubewright_cli.image.content import CONFIG, LAYER, MANIFEST
 from kubewright_cli.image.credentials import Credentials
 from kubewright_cli.image.layout import Layout
 from kubewright_cli.image.registry import Registry
@@ -52,12 +54,14 @@ async def test_credentials_are_not_sent_to_another_server(tmp_path: Path) -> Non
     await other.start()
     await server.start()
     layout = Layout(tmp_path)
-    blob = layout.write("application/vnd.oci.image.layer.v1.tar", b"layer")
+    layer, config = layout.write(LAYER, b"layer"), layout.write(CONFIG, b"{}")
+    manifest = {"mediaType": MANIFEST, "config": config.to_dict(), "layers": [layer.to_dict()]}
+    image = layout.write(MANIFEST, json.dumps(manifest).encode())
     host = f"127.0.0.1:{server.port}"
     try:
         async with Registry(host, Credentials("ann", "secret")) as registry:
             with pytest.raises(ConfigError, match="answered 401"):
-                await registry._push_blob(Reference.parse(f"{host}/team/app:v1"), blob, layout, print)
+                await registry.push(image, Reference.parse(f"{host}/team/app:v1"), layout, print)
     finally:
         await server.close()
         await other.close()
