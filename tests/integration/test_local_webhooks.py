@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -163,6 +164,20 @@ async def test_a_later_run_keeps_its_registration_when_an_earlier_one_stops(door
         assert await strategy(doors) == "Webhook"
     assert await registered(doors) == []
     assert await strategy(doors) == "None"
+
+
+async def test_a_run_warns_that_it_replaces_the_webhooks_of_another_process(
+    doors: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Manager(webhooks=[check], name="doors", config=doors.config):
+        [name] = await registered(doors)
+        found = await doors.client.get(ValidatingWebhookConfiguration, name)
+        host, _, _ = found.metadata.annotations["kubewright.dev/local-process"].rpartition("/")
+        found.metadata.annotations["kubewright.dev/local-process"] = f"{host}/{os.getppid()}"
+        await doors.client.update(found)
+        assert "Webhooks of another run replaced" not in caplog.text
+        async with Manager(webhooks=[check], name="doors", config=doors.config):
+            assert "Webhooks of another run replaced" in caplog.text
 
 
 async def _stopped(manager: Manager) -> None:

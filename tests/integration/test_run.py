@@ -19,6 +19,7 @@ from kubewright.machinery import yaml
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright.testing import eventually
+from kubewright_controlplane.serving import owned
 
 GOLDEN = Path(__file__).parents[1] / "golden/projects/minimal"
 CONTROLLER = "src/webserver_operator/controller/webserver.py"
@@ -120,6 +121,20 @@ async def test_the_operator_stops_when_the_terminal_is_closed(project: Path) -> 
         assert await running.end(signal.SIGHUP) == 0
         assert '"Manager stopped"' in running.said
         assert not (project / ".kubewright").exists()
+
+
+async def test_the_operator_stops_when_the_command_is_killed(project: Path) -> None:
+    async with run(project, "--embedded") as running:
+        await running.says('"Controllers started"')
+        assert await running.end(signal.SIGKILL) == -signal.SIGKILL  # its output ends when the operator has exited
+        assert '"Manager stopped"' in running.said
+
+
+async def test_a_second_embedded_control_plane_names_the_way_out(project: Path) -> None:
+    with owned(project / ".kubewright/kubeconfig"):
+        async with run(project, "--embedded") as running:
+            assert await running.ended() == 1
+    assert "; stop it, or omit --embedded to use it" in running.said
 
 
 async def test_pods_have_stand_ins_if_requested(project: Path) -> None:

@@ -53,6 +53,36 @@ def from_text(old: TextAlarm) -> Alarm:
 async def reconcile(ctx: Context[TextAlarm]) -> None: ...
 
 
+class MeterSpec(Model):
+    limit: str
+
+
+class Meter(CustomResource, group=GROUP, version="v1"):
+    """The kind in the release that the cluster has."""
+
+    spec: MeterSpec
+
+
+class OldMeter(CustomResource, group=GROUP, version="v1", kind="Meter", storage=False):
+    spec: MeterSpec
+
+
+class NumberSpec(Model):
+    limit: int
+
+
+class NewMeter(CustomResource, group=GROUP, version="v2", kind="Meter"):
+    spec: NumberSpec
+
+
+def to_number(old: OldMeter) -> NewMeter:
+    return NewMeter(spec=NumberSpec(limit=int(old.spec.limit)))
+
+
+def to_limit(new: NewMeter) -> OldMeter:
+    return OldMeter(spec=MeterSpec(limit=str(new.spec.limit)))
+
+
 async def test_objects_are_read_in_the_version_of_the_controller(cluster: Cluster, namespace: str) -> None:
     kinds = [TextAlarm, Alarm]
     conversion = Conversion(TextAlarm, Spoke(Alarm, convert_to=to_text, convert_from=from_text))
@@ -64,6 +94,26 @@ async def test_objects_are_read_in_the_version_of_the_controller(cluster: Cluste
         assert [each async for each in undecodable_objects(cluster.client, manifests)] == []
         [kind] = (await status_of(cluster.client, manifests)).kinds
         assert (kind.total, kind.unconverged) == (1, ())
+
+
+async def test_objects_of_the_version_before_an_upgrade_are_converted(cluster: Cluster, namespace: str) -> None:
+    await cluster.install(Meter)
+    meter = Meter(metadata=ObjectMeta(name="one", namespace=namespace), spec=MeterSpec(limit="5"))
+    await cluster.client.create(meter)
+    kinds = [OldMeter, NewMeter]
+    conversion = Conversion(NewMeter, Spoke(OldMeter, convert_to=to_number, convert_from=to_limit))
+    program = Manager(webhooks=[conversion], webhook_certificate=ManagedCertificate(), name="meters")
+    manifests = render(program, kinds, Settings(name="meters", manager="meters:manager"))
+    assert [each async for each in undecodable_objects(cluster.client, manifests)] == []
+    [kind] = (await status_of(cluster.client, manifests)).kinds
+    assert (kind.total, kind.unconverged) == (1, ())
+
+    meter.spec.limit = "many"
+    await cluster.client.apply(meter, force=True)
+    [found] = [each async for each in undecodable_objects(cluster.client, manifests)]
+    assert found.problem.startswith(
+        f'the program cannot decode Meter "{namespace}/one": its conversion from {GROUP}/v1 fails: ValueError: '
+    )
 
 
 async def test_an_install_keeps_the_ca_that_a_deploy_wrote(cluster: Cluster) -> None:

@@ -46,7 +46,7 @@ def test_a_second_version_copies_the_first_and_names_the_conversion(project: Pat
     second = (project / "src/web/api/v1/tenant.py").read_text()
     assert "quota: str" in second
     assert '    version="v1",\n    storage=False,\n    short_names=["tn"],\n' in second
-    assert "  kubewright create webhook --version v1alpha1 --kind Tenant --conversion --spoke v1\n" in done.output
+    assert "  kubewright create webhook --kind Tenant --conversion\n" in done.output
     assert (
         "To store objects in v1, make two edits: remove storage=False from the class Tenant in "
         "src/web/api/v1/tenant.py, and add storage=False to the class Tenant in src/web/api/v1alpha1/tenant.py."

@@ -112,6 +112,17 @@ def test_a_conversion_copies_equal_fields_and_names_the_others(project: Path) ->
     assert "    Spoke(v3.Tenant, convert_to=v3_to_v1, convert_from=v1_to_v3),\n)\n" in extended
 
 
+def test_the_hub_is_the_stored_version_also_if_another_has_webhooks(project: Path) -> None:
+    create("--kind", "Tenant", "--defaulting")
+    assert run("create", "api", "--version", "v2", "--kind", "Tenant").exit_code == 0
+    old, new = project / "src/web/api/v1/tenant.py", project / "src/web/api/v2/tenant.py"
+    new.write_text(new.read_text().replace("    storage=False,\n", ""))
+    old.write_text(old.read_text().replace('version="v1",\n', 'version="v1",\n    storage=False,\n'))
+    done = create_conversion("--kind", "Tenant", "--spoke", "v1")
+    assert done.returncode == 0, done.stderr
+    assert "conversion = Conversion(\n    v2.Tenant,\n" in (project / CONVERSION).read_text()
+
+
 def test_a_project_of_before_gets_the_extra_and_the_registration_of_tests(project: Path) -> None:
     settings, conftest = project / "pyproject.toml", project / "tests/conftest.py"
     settings.write_text(settings.read_text().replace("kubewright[tls]", "kubewright"))

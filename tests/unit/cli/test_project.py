@@ -87,6 +87,16 @@ def test_a_misspelled_name_is_reported_with_the_one_that_was_probably_meant(
     assert f"; did you mean '{meant}'? (on import of " in kinds(tmp_path)
 
 
+def test_the_excerpt_of_an_expression_has_its_own_lines(tmp_path: Path) -> None:
+    code = (
+        "from kubewright.apis.core.v1 import ConfigMap\n"
+        "from kubewright.policies import ValidatingPolicy, Validation\n"
+        'ValidatingPolicy("few", ConfigMap, validations=[Validation("object.dta == {}")])\n'
+    )
+    (project(tmp_path) / "src/fleet/api/v1/port.py").write_text(code)
+    assert kinds(tmp_path) == '(on import of "fleet.api")'  # the last line, below the caret
+
+
 def test_a_kind_in_several_versions_becomes_one_definition(tmp_path: Path) -> None:
     command = [Path(sys.executable).with_name("kubewright"), "generate"]
     done = subprocess.run(command, cwd=project(tmp_path), capture_output=True, text=True, check=False)

@@ -62,6 +62,34 @@ def test_a_function_that_changes_a_field_is_found() -> None:
         check_round_trips(made)
 
 
+def test_a_field_that_does_not_reach_the_other_version_is_found() -> None:
+    def forgets(new: V1) -> V1Beta1:
+        made = to_v1beta1(new)
+        made.spec.ports = []
+        made.spec.image = "nginx"
+        return made
+
+    made = Conversion(V1, Spoke(V1Beta1, convert_to=from_v1beta1, convert_from=forgets))
+    with pytest.raises(AssertionError) as caught:
+        check_round_trips(made)
+    assert str(caught.value) == (
+        "Web v1 -> v1beta1: both versions have these fields, but their values in v1 do not reach v1beta1\n"
+        '  spec.image: always "nginx" in v1beta1\n'
+        "  spec.ports: always absent in v1beta1\n"
+        'Convert them. If two fields only have the same name, pass unrelated=["spec.image","spec.ports"].'
+    )
+    check_round_trips(made, unrelated=["spec.image", "spec.ports"])
+
+
+def test_values_may_differ_between_versions() -> None:
+    def shorter(new: V1) -> V1Beta1:
+        made = to_v1beta1(new)
+        made.spec.image = new.spec.image[:1]
+        return made
+
+    check_round_trips(Conversion(V1, Spoke(V1Beta1, convert_to=from_v1beta1, convert_from=shorter)))
+
+
 class PartSpec(Model):
     name: Annotated[str, m.Pattern("^[a-z][a-z0-9-]{2,5}$"), m.MaxLength(6)]
     size: Annotated[int, m.Minimum(10), m.Maximum(20), m.MultipleOf(5)]

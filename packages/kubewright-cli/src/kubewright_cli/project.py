@@ -184,7 +184,8 @@ def _import_failed(root: Path, module: str, error: Exception) -> ConfigError:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if Path(frame.filename).is_relative_to(root)]
         file, line, what = (own or frames)[-1].filename, (own or frames)[-1].lineno, f"{error}{_meant(error)}"
-    return ConfigError(f'{file}, line {line}: {type(error).__name__}: {what} (on import of "{module}")')
+    separator = "\n" if "\n" in what else " "  # below the excerpt of a CEL expression
+    return ConfigError(f'{file}, line {line}: {type(error).__name__}: {what}{separator}(on import of "{module}")')
 
 
 def _meant(error: Exception) -> str:

@@ -4,6 +4,8 @@
 
 A file that does not compile is reported, and the operator keeps running. An operator that exits is started again after
 the next change. The cluster is not changed: the new process does what the old one left undone.
+
+The operator stops when the supervisor dies, by whatever signal: it holds the other end of a pipe.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -22,6 +25,23 @@ from kubewright_cli.sources import Sources
 
 _GRACE: Final = 1.0
 """Seconds that the old process has to stop before it is killed."""
+_LIFELINE: Final = "KUBEWRIGHT_SUPERVISOR_PIPE"
+"""The environment variable with the file descriptor of a pipe that ends when the supervisor dies."""
+
+
+def stop_with_supervisor() -> None:
+    """Send SIGTERM to this process when its supervisor dies, if it has one."""
+    given = os.environ.pop(_LIFELINE, "")
+    if given:
+        pipe = int(given)
+        os.set_inheritable(pipe, False)
+        threading.Thread(target=_stop_at_end, args=(pipe,), name="supervisor", daemon=True).start()
+
+
+def _stop_at_end(pipe: int) -> None:
+    while os.read(pipe, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 class Supervisor:
@@ -34,6 +54,7 @@ class Supervisor:
         self._sources = sources
         self._stopping = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
+        self._lifeline, self._end_of_lifeline = os.pipe()  # the second one closes when this process dies
 
     async def run(self) -> int:
         """Run until a stop signal, or until the operator exits if it is not restarted. Returns the exit status."""
@@ -55,7 +76,8 @@ class Supervisor:
     async def _start(self) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             *self._command,
-            env=self._environment,
+            env={**self._environment, _LIFELINE: str(self._lifeline)},
+            pass_fds=[self._lifeline],
             start_new_session=True,  # only this process receives Ctrl-C, and passes it on once
         )
 

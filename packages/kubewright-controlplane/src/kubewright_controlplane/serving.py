@@ -34,11 +34,15 @@ async def serving(environment: Environment, kubeconfig: Path, *, kept: str = "in
         yield
 
 
+_WAY_OUT: Final = "stop it, use it, or choose another file with --kubeconfig"
+
+
 @contextmanager
-def owned(kubeconfig: Path) -> Generator[Path]:
+def owned(kubeconfig: Path, *, way_out: str = _WAY_OUT) -> Generator[Path]:
     """Lock the kubeconfig file against other control planes. The file, and its folder if it is new, go at the end.
 
     Yields its absolute path. Raises ConfigError if another control plane holds it, or if it can't be written.
+    `way_out` is the end of the first message.
     """
     kubeconfig = kubeconfig.absolute()
     is_new = not kubeconfig.parent.exists()
@@ -50,7 +54,7 @@ def owned(kubeconfig: Path) -> Generator[Path]:
             file.seek(0)
             raise ConfigError(
                 f"another control plane (process {file.read().strip()}) is up with the kubeconfig {kubeconfig}; "
-                "stop it, use it, or choose another file with --kubeconfig"
+                f"{way_out}"
             ) from error
         file.truncate(0)
         file.write(str(os.getpid()))

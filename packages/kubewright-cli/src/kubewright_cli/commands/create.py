@@ -146,7 +146,8 @@ def controller_command(group: str, version: str | None, kind: str | None, force:
 @click.option(
     "--version",
     type=Name(version_errors),
-    help="Version of the kind: that of the reviewed objects, and the hub of a conversion.  [default: the stored one]",
+    help="Version of the kind: that of the reviewed objects, and the hub of a conversion.  [default: the version "
+    "that has webhooks, or the stored one; for a conversion, the stored one]",
 )
 @click.option("--kind", type=Name(kind_errors), help="The kind.")
 @click.option("--defaulting", is_flag=True, help="Write a defaulter, which changes objects before they are stored.")
@@ -208,7 +209,7 @@ def webhook_command(
     if module:
         resource = _third_party(record, group, version, load_class(root, module, kind), module)
     else:
-        resource = _reviewed(root, record, group, version, kind)
+        resource = _reviewed(root, record, group, version, kind, conversion=conversion)
     others = [each for each in record.versions_of(resource.group, kind) if each.api and each != resource]
     asked = Webhooks(
         defaulting,
@@ -250,16 +251,18 @@ def _create_controller(root: Path, record: Record, group: str, version: str, kin
     _say_next("the controller and its test")
 
 
-def _reviewed(root: Path, record: Record, group: str, version: str | None, kind: str) -> Resource:
-    """Return the version of a kind that webhooks are added for: by default the one that has some, or is stored."""
+def _reviewed(root: Path, record: Record, group: str, version: str | None, kind: str, *, conversion: bool) -> Resource:
+    """Return the version of a kind that webhooks are added for: by default the one that has some, or is stored. A
+    conversion is added for the one that is its hub, or is stored.
+    """
     group = group or _group_of(record, kind)
     versions = [each for each in record.versions_of(group, kind) if each.api]
     if not versions:
         return _known(record, group, version or "v1", kind, f"; {_THIRD_PARTY}")
     named = {each.version: each for each in versions}
     if version is None:
-        with_webhooks = [each for each in versions if each.webhooks != Webhooks()]
-        return (with_webhooks or [plan.stored(root, versions)])[0]
+        having = [each for each in versions if (each.webhooks.spokes if conversion else each.webhooks != Webhooks())]
+        return (having or [plan.stored(root, versions)])[0]
     if version not in named:
         raise ConfigError(
             f"{kind} has the versions {', '.join(named)}, not {version}; `kubewright create api --version {version} "
@@ -305,7 +308,10 @@ def _spokes(hub: Resource, others: list[Resource], given: tuple[str, ...]) -> tu
     named = [version for each in given for version in each.split(",")] or known
     for version in named:
         if version == hub.version:
-            raise click.UsageError(f"--spoke {version}: this is the hub; name another version: {', '.join(known)}")
+            raise click.UsageError(
+                f"--spoke {version}: this is the hub; name another version: {', '.join(known)}, or make one of them "
+                f"the hub of a new conversion with --version"
+            )
         if version not in known:
             raise ConfigError(
                 f"--spoke {version}: {hub.kind} has the versions {', '.join([hub.version, *known])}; `kubewright "
@@ -400,18 +406,22 @@ def _explain_versions(added: Resource, others: list[Resource], stored: Resource,
     if not copied_from:
         newest = max((each.version for each in others), key=newness)
         console.warn(f"the types of {newest} could not be copied: {added.version} has an example field instead")
-    hub = next((each.version for each in others if each.webhooks.spokes), stored.version)
-    command = f"kubewright create webhook {_group_option(added)}--version {hub} --kind {added.kind} --conversion"
+    converted = any(each.webhooks.spokes for each in others)
+    spoke, hub = (
+        (f" --spoke {added.version}", "") if converted else ("", " Its hub is the version that is stored then.")
+    )
+    command = f"kubewright create webhook {_group_option(added)}--kind {added.kind} --conversion{spoke}"
     versions = ", ".join(each.version for each in others)
     copied = f" The types of {added.version} are a copy of {copied_from}." if copied_from else ""
     console.note(
         f"\n{added.kind} now has the versions {versions} and {added.version}.{copied} Objects are stored in "
-        f"{stored.version}. With the same fields in all versions, nothing else is needed. When the fields differ, "
-        f"`kubewright generate` requires a conversion. First edit the types, then write it:\n\n"
-        f"  {command} --spoke {added.version}\n\n"
+        f"{stored.version}.\n\n"
         f"To store objects in {added.version}, make two edits: remove storage=False from the class {added.kind} in "
         f"{plan.source(added.path)}, and add storage=False to the class {added.kind} in {plan.source(stored.path)}. "
-        "Then run `kubewright migrate` in each cluster."
+        "After the next deploy, run `kubewright migrate` in each cluster.\n\n"
+        "With the same fields in all versions, nothing else is needed. When the fields differ, `kubewright generate` "
+        f"requires a conversion. First edit the types, then write it.{hub}\n\n"
+        f"  {command}"
     )
     if newness(added.version) > newness(stored.version):
         console.note(

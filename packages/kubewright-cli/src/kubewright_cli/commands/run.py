@@ -24,6 +24,7 @@ from kubewright_cli.deployment.pods import deployed_rival
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project, find_root
 from kubewright_cli.sources import Sources
+from kubewright_cli.supervisor import Supervisor, stop_with_supervisor
 
 _NAME = "kubewright run"
 
@@ -103,6 +104,7 @@ def command(
         url_flag = [f"--webhook-url={webhook_url}"] if webhook_url else []
         arguments = [*install_flag, *url_flag, *access, *flags]
         sys.exit(_supervise(arguments, embedded=embedded, stand_ins=stand_ins, reload=reload))
+    stop_with_supervisor()
     project = Project.load()
     if installs:
         asyncio.run(_install(project, config_of(kubeconfig, context)))
@@ -163,7 +165,7 @@ def _supervise(arguments: Sequence[str], *, embedded: bool, stand_ins: bool, rel
         if embedded:
             from kubewright_controlplane.serving import KUBECONFIG, owned
 
-            kubeconfig = stack.enter_context(owned(KUBECONFIG))
+            kubeconfig = stack.enter_context(owned(KUBECONFIG, way_out="stop it, or omit --embedded to use it"))
         runner = stack.enter_context(asyncio.Runner(loop_factory=loop_factory()))
         return runner.run(_run_aside(arguments, kubeconfig, stand_ins, sources))
 
@@ -171,8 +173,6 @@ def _supervise(arguments: Sequence[str], *, embedded: bool, stand_ins: bool, rel
 async def _run_aside(
     arguments: Sequence[str], kubeconfig: Path | None, stand_ins: bool, sources: Sources | None
 ) -> int:
-    from kubewright_cli.supervisor import Supervisor
-
     async with AsyncExitStack() as stack:
         environment: dict[str, str] = {}
         if kubeconfig is not None:

@@ -222,6 +222,7 @@ class _ConvergenceCheck:
         self._failing = {each.uid: each for each in failing}
         program = manifests.program
         self._class = program.class_of(crd)
+        self._conversion = program.conversion_of(self._class)
         self._has_controller = program.has_controller(self._class)
         self._namespaces = watched_namespaces(program, manifests.settings, names_of(manifests))
         properties: JSONObject = root_schema(self._class)["properties"]
@@ -233,7 +234,7 @@ class _ConvergenceCheck:
         namespace = obj.metadata.namespace
         if self._has_controller and self._namespaces and namespace and namespace not in self._namespaces:
             return "unwatched", f"the operator does not watch namespace {namespace}"
-        error = decode_error(self._class, obj)
+        error = decode_error(self._class, obj, self._conversion)
         if error is not None:
             return "undecodable", f"the operator cannot decode it: {error}"
         failure = self._failing.get(obj.metadata.uid or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -15,7 +15,7 @@ from kubewright.machinery.time import seconds
 from kubewright.manager import Manager
 from kubewright.manager._leader import LeaderElection
 from kubewright.models import APIResource, CustomResource, PolicyRule, custom_resource_definitions
-from kubewright.webhooks import Webhook
+from kubewright.webhooks import Conversion, Webhook
 from kubewright_cli.manifests.scope import CLUSTER_SCOPED
 
 WEBHOOK_PORT: Final = 9443
@@ -59,6 +59,11 @@ class Program:
             (each for each in versions if each in controlled),
             next(each for each in versions if each.__served_as__.storage),
         )
+
+    def conversion_of(self, cls: type[CustomResource]) -> Conversion[Any] | None:
+        """Return the program's conversion between the versions of a kind, if it has one."""
+        conversions = (each for each in self.manager.webhooks if isinstance(each, Conversion))
+        return next((each for each in conversions if cls in each.kinds), None)
 
     def reads_stored_version(self, crd: JSONObject) -> bool:
         """Return whether the objects of a CRD reach the program as they are stored."""

@@ -122,7 +122,7 @@ async def _ended(connections: set[ServerConnection], seconds: float) -> None:
 
 def _why_not(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"{host}:{port} is in use by another process; stop it, or choose another port (0 is any free one)"
+        return f"{host}:{port} is in use by another process; stop it, or choose another port (port 0 is any free one)"
     if error.errno == errno.EACCES:
         return f"not allowed to listen on {host}:{port}; ports below 1024 need permissions, choose a higher one"
     return f"cannot listen on {host}:{port}: {error.strerror or error}"

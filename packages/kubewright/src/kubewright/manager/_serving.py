@@ -90,7 +90,7 @@ async def serving(
     try:
         await server.start()
     except ConfigError as error:
-        raise ConfigError(f"{named}: {error}") from error
+        raise ConfigError(f'{named}: {error}; the address "0" turns the server off') from error
     try:
         yield server.port
     finally:

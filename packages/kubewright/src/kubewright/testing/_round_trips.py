@@ -1,5 +1,8 @@
 """Round trips: an object that is converted to another version and back is the same.
 
+What a version lacks comes back from an annotation. So does a field that a function forgets, although both versions have
+it. Such a field is found by its values: they change in one version, and stay the same in the other.
+
 def test_conversions_lose_nothing() -> None:
     check_round_trips(conversion)
 """
@@ -15,6 +18,7 @@ import msgspec
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.json import JSONObject, compact, equal, is_array, is_object
 from kubewright.models import CustomResource, codec
+from kubewright.models._schema import root_schema
 from kubewright.testing._examples import Examples
 from kubewright.webhooks import Conversion
 
@@ -25,17 +29,27 @@ _SIMPLIFICATIONS: Final = 500
 
 
 def check_round_trips(
-    conversion: Conversion[Any], *, count: int = 100, seed: int = 0, objects: Sequence[CustomResource] = ()
+    conversion: Conversion[Any],
+    *,
+    count: int = 100,
+    seed: int = 0,
+    objects: Sequence[CustomResource] = (),
+    unrelated: Sequence[str] = (),
 ) -> None:
     """Convert objects of each version to each other version and back, and compare them.
+
+    A field that both versions have must also reach the other version: its values may differ there, but not be the same
+    for all objects.
 
     count: how many objects are generated from the schema of each version. Their fields have any values that the schema
     allows; CEL rules are not considered.
     seed: another one generates other objects.
     objects: objects of your own, which are converted before the generated ones.
+    unrelated: fields that need not reach the other version, such as `spec.size`: two versions have them by chance.
 
     Raises AssertionError for an object that is not the same after a round trip. It shows the versions, the fields that
-    changed, and a small object with the fault. Raises what the conversion raises, with a note of the same.
+    changed, and a small object with the fault. Raises AssertionError for a field that does not reach the other version.
+    Raises what the conversion raises, with a note of the same.
     """
     for obj in objects:
         for other in conversion.kinds:
@@ -43,11 +57,60 @@ def check_round_trips(
                 _check(conversion, type(obj), other, codec.to_dict(obj), "an object of your own")
     for kind in conversion.kinds:
         examples = Examples(kind, random.Random(f"{seed} {kind.__api__.version}"))
-        for number in range(count):
-            document = examples.document()
+        documents = [examples.document() for _ in range(count)]
+        for number, document in enumerate(documents):
             for other in conversion.kinds:
                 if other is not kind:
                     _check(conversion, kind, other, document, f"example {number} of seed {seed}")
+        # Two spokes may share a field that the hub lacks.
+        for other in conversion.kinds[1:] if kind is conversion.hub else [conversion.hub]:
+            _check_fields(conversion, kind, other, documents, unrelated)
+
+
+def _check_fields(
+    conversion: Conversion[Any],
+    kind: type[CustomResource],
+    other: type[CustomResource],
+    documents: Sequence[JSONObject],
+    unrelated: Sequence[str],
+) -> None:
+    """Raise AssertionError for fields of both versions whose values change in `kind`, and not in `other`."""
+    was = [codec.from_dict(kind, each) for each in documents]
+    now = [codec.to_dict(conversion.convert(each, other)) for each in was]
+    before = [codec.to_dict(each) for each in was]
+    forgotten = [
+        path
+        for path in map(".".join, _common_fields(root_schema(kind), root_schema(other)))
+        if path not in unrelated and len(_values(before, path) - {_shown(_ABSENT)}) > 1 and len(_values(now, path)) == 1
+    ]
+    if forgotten:
+        source, target = kind.__api__.version, other.__api__.version
+        shown = "\n".join(f"  {path}: always {_values(now, path).pop()} in {target}" for path in forgotten)
+        raise AssertionError(
+            f"{kind.__api__.kind} {source} -> {target}: both versions have these fields, but their values in {source} "
+            f"do not reach {target}\n{shown}\nConvert them. If two fields only have the same name, pass "
+            f"unrelated={compact(forgotten)}."
+        )
+
+
+def _common_fields(one: JSONObject, another: JSONObject, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the fields that both schemas have: the deepest that are not in a list or map."""
+    mine, its = one.get("properties") or {}, another.get("properties") or {}
+    for name in mine:
+        if name in its and (path or name not in ("apiVersion", "kind", "metadata")):
+            inside = list(_common_fields(mine[name], its[name], (*path, name)))
+            yield from inside or [(*path, name)]
+
+
+def _values(documents: Sequence[JSONObject], path: str) -> set[str]:
+    """Return the values of a field, as they are shown."""
+    return {_shown(_value_at(each, path)) for each in documents}
+
+
+def _value_at(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = value.get(name, _ABSENT) if is_object(value) else _ABSENT
+    return value
 
 
 def _check(

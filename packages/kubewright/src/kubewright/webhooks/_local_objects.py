@@ -84,6 +84,14 @@ def ended_process(annotations: Mapping[str, str]) -> int | None:
     return None
 
 
+def other_process(annotations: Mapping[str, str]) -> int | None:
+    """Return the process that registered an object, if it is another one that runs on this host."""
+    process = annotations.get(_PROCESS, "").rpartition("/")[2]
+    if is_of_other_host(annotations) or not process.isdecimal() or int(process) == os.getpid():
+        return None
+    return int(process) if ended_process(annotations) is None else None
+
+
 async def delete_own(client: Client, kind: type[Object], name: str, run: str) -> None:
     """Delete an object, unless another run has replaced it."""
     found = await client.get_or_none(kind, name)

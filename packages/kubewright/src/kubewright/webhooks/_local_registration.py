@@ -53,6 +53,7 @@ from kubewright.webhooks._local_objects import (
     deregister,
     local_prefix,
     of_run,
+    other_process,
     registrar,
 )
 from kubewright.webhooks._names import CONVERSION_BEFORE_LOCAL_RUN, MUTATING_CONFIGURATION, VALIDATING_CONFIGURATION
@@ -125,6 +126,7 @@ class LocalRegistration:
         """Have the configurations of this run in use while the block runs. Raises ConfigError if they are not used."""
         configurations = self._configurations()
         try:
+            await self._warn_of_other_run(configurations)
             await self._delete_others(configurations)
             for each in configurations:
                 await self._apply(each)
@@ -210,6 +212,16 @@ class LocalRegistration:
             f"the API server did not call {self._url} within {REGISTERED_WITHIN:g} s after the webhooks were "
             f"registered; {_REMEDY}"
         )
+
+    async def _warn_of_other_run(self, configurations: Sequence[WebhookConfiguration]) -> None:
+        """Warn if another process uses the names of this run: only the later one is called."""
+        for each in configurations:
+            with suppress(Forbidden):
+                found = await self._client.get_or_none(type(each), each.metadata.name)
+                process = None if found is None else other_process(found.metadata.annotations)
+                if process is not None:
+                    self._log.warning("Webhooks of another run replaced", process=process)
+                    return
 
     async def _delete_others(self, configurations: Sequence[WebhookConfiguration]) -> None:
         """Delete what an earlier run left and this run does not replace."""
