@@ -7,6 +7,9 @@ import gc
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import pytest
+
+from kubewright.http import wire
 from kubewright.http.message import Request, Response
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
@@ -142,3 +145,9 @@ async def test_many_small_requests_in_a_row_are_all_answered(serve: Serve) -> No
     last = b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     answer = await said(server.port, request * 2000 + last)
     assert answer.count(b"HTTP/1.1 200 OK") == 2001
+
+
+def test_a_header_that_cannot_be_sent_is_named_without_its_value() -> None:
+    with pytest.raises(ValueError, match="the header 'authorization' contains a line break or NUL") as caught:
+        wire.lines([("accept", "a"), ("authorization", "Bearer secret\nmore")])
+    assert "secret" not in str(caught.value)

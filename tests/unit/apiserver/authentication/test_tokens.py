@@ -119,7 +119,13 @@ async def test_a_forged_token_is_rejected(api: API, account: dict[str, Any]) -> 
     token = await token_of(api)
     head, claims, signature = token.split(".")
     other = SigningKey.generate().sign(Token.parse(token).claims)
-    for forged in (f"{head}.{claims}.{signature[:-8]}AAAAAAAA", other, f"{head}.{claims}.", "x"):
+    junk = (
+        f"{token}=",
+        f"{token}==",
+        f"{head}.{claims}.{signature[:4]}!{signature[4:]}",
+        f"{head}.{claims}.*{signature}",
+    )
+    for forged in (f"{head}.{claims}.{signature[:-8]}AAAAAAAA", other, f"{head}.{claims}.", "x", *junk):
         await api.rejected(401, "POST", WHO, {}, token=forged)
 
 

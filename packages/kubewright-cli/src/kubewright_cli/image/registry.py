@@ -149,13 +149,14 @@ class Registry:
             raise _unreached(error, self.host) from error
 
     async def _request_authorized(self, request: Request, scope: str, url: str, *, stream: bool) -> Response:
+        own = urlsplit(url)[:2] == urlsplit(self._url)[:2]
         while True:
-            authorization = self._authorization.header(scope)
+            authorization = self._authorization.header(scope) if own else ""  # no credentials for other servers
             headers = {**request.headers, "authorization": authorization} if authorization else request.headers
             sent = Request(request.method, request.target, headers, request.body)
             response = await self._servers.send(url, sent, stream=stream)
             challenge = response.headers.get("www-authenticate", "")
-            if response.status != 401 or not challenge:
+            if response.status != 401 or not challenge or not own:
                 return response
             if not await self._authorization.answer(Challenge.parse(challenge), scope):
                 return response

@@ -26,11 +26,15 @@ def status_line(status: int) -> str:
 
 
 def lines(headers: Iterable[tuple[str, str]]) -> str:
-    """Return the headers, one per line. Raises ValueError for a name or value with a line break."""
+    """Return the headers, one per line. Raises ValueError for a name or value with a line break.
+
+    The error does not show the value, which may be a token.
+    """
     parts = [f"{key}: {value}\r\n" for key, value in headers]
     joined = "".join(parts)
     if joined.count("\n") != len(parts) or joined.count("\r") != len(parts) or "\0" in joined:
-        raise ValueError(f"a header contains a line break or NUL: {joined!r}")
+        wrong = (each.partition(":")[0] for each in parts if set("\r\n\0") & set(each.removesuffix("\r\n")))
+        raise ValueError(f"the header {next(wrong)!r} contains a line break or NUL")
     return joined
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import binascii
 import hashlib
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -39,6 +40,7 @@ class _Curve:
     """Bytes of each of the two integers in a signature."""
 
 
+_BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]*")
 _CURVES: Final = {
     "secp256r1": _Curve("ES256", "P-256", hashes.SHA256(), 32),
     "secp384r1": _Curve("ES384", "P-384", hashes.SHA384(), 48),
@@ -170,6 +172,8 @@ def _b64(data: bytes) -> str:
 
 
 def _unb64(text: str) -> bytes:
+    if not _BASE64URL.fullmatch(text):  # the decoder skips other characters
+        raise InvalidToken("not base64url")
     try:
         return urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except binascii.Error as error:
