@@ -27,7 +27,7 @@ from benchmarks.peers.build import BY_DEFAULT, NAMES, build
 from benchmarks.report import Medians, NotMeasured, PartlyMeasured, say
 from benchmarks.sections import SECTIONS, Sizes
 from kubewright.machinery.errors import KubewrightError
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, read_object
 from kubewright.manager._program import loop_factory
 
 RESULTS: Final = Path(__file__).resolve().parent / "results" / "latest.json"
@@ -84,21 +84,35 @@ def _merged(parts: Iterable[Medians]) -> Medians:
 
 
 def _keep(results: Mapping[str, Medians], verdicts: Sequence[Verdict], peers: Sequence[Peer], sizes: Sizes) -> None:
+    """Write the figures. Those of other sections stay, if they were measured with the same numbers of objects."""
+    kept = _earlier(sizes)
     document: JSONObject = {
         "about": {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
             "python": platform.python_version(),
             "machine": platform.machine(),
             "cpus": os.cpu_count(),
-            "versions": {peer.name: peer.version for peer in peers},
+            "versions": kept.get("about", {}).get("versions", {}) | {peer.name: peer.version for peer in peers},
             **asdict(sizes),
         },
-        "cpu_ms_per_object": results.get("operators", {}).get("cpu_ms_created", {}),
+        "cpu_ms_per_object": {},
+        **{name: kept[name] for name in SECTIONS if name in kept},
         **results,
-        "bars": [asdict(each) for each in verdicts],
     }
+    document["cpu_ms_per_object"] = document.get("operators", {}).get("cpu_ms_created", {})
+    measured = {each.bar for each in verdicts}
+    bars = [each for each in kept.get("bars", ()) if each["bar"] not in measured]
+    document["bars"] = [*bars, *map(asdict, verdicts)]
     RESULTS.write_text(json.dumps(document, indent=2) + "\n")
     say(f"Results written to {RESULTS}")
+
+
+def _earlier(sizes: Sizes) -> JSONObject:
+    """Return the results of an earlier run with the same sizes; empty if there are none."""
+    if not RESULTS.exists():
+        return {}
+    found = read_object(RESULTS.read_bytes())
+    return found if all(found["about"].get(name) == size for name, size in asdict(sizes).items()) else {}
 
 
 def _count(text: str) -> int:
