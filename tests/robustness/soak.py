@@ -20,7 +20,7 @@ Nothing else grows. With ten times the churn of this program, Events of four min
 had 249 MB after six minutes and 252 MB after ten, 13 MB of it Events and 58 MB changes. Between the peaks up to 47 MB
 of the C heap were free: memory of dropped changes is reused, but not all of it is returned.
 
-A soak of two hours (`HOURS=2`) on a busy machine, 2026-11-23, with 7,100 rounds: between the second and the last quarter
+A soak of two hours (`HOURS=2`) on a busy machine, 2026-11-23, 7,100 rounds: from the second to the last quarter
 the server grew 1.039 times (to 237 MB), the operator of the Gizmos 1.000 times (43 MB), that of the WebServers 1.072
 times (50 MB). The three hours of `make soak HOURS=3` have not been run yet.
 """
