@@ -92,3 +92,14 @@ def test_keys_that_are_not_strings_become_strings_as_in_json() -> None:
 def test_a_document_that_is_not_an_object_is_rejected(text: str, message: str) -> None:
     with pytest.raises(DecodeError, match=message):
         yaml.load(text)
+
+
+def test_numbers_with_the_tag_of_floats_are_floats() -> None:
+    assert yaml.load("{a: !!float 5, b: !!float 0x1F, c: !!float 014}") == {"a": 5.0, "b": 31.0, "c": 12.0}
+
+
+def test_many_merged_mappings_cost_as_much_as_their_size() -> None:
+    """Fails by its time limit if each merge copies what was merged before."""
+    parts = ",".join(f"{{a{number}: {number}}}" for number in range(100_000))
+    merged = yaml.load(f"{{a1: own, <<: [{{a2: first}}, {parts}]}}")
+    assert (len(merged), merged["a1"], merged["a2"], merged["a3"]) == (100_000, "own", "first", 3)

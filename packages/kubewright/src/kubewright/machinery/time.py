@@ -94,7 +94,7 @@ def _nanoseconds(whole: str, fraction: str, unit: str) -> int:
     whole, fraction = whole.lstrip("0"), fraction[:_DIGITS]
     if len(whole) > _DIGITS:
         return _LONGEST + 1
-    return int(f"0{whole}{fraction}") * _NANOSECONDS[unit] // int(f"1{'0' * len(fraction)}")
+    return int(f"0{whole}{fraction}") * _NANOSECONDS[unit] // int(10 ** len(fraction))
 
 
 def format_duration(duration: timedelta) -> str:

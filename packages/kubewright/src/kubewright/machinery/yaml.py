@@ -176,7 +176,8 @@ class _Collection:
         for each in value if is_array(value) else (value,):
             if not is_object(each):
                 raise DecodeError("yaml: map merge requires map or sequence of maps as the value")
-            self._merged = {**each, **self._merged}
+            for key, item in each.items():
+                self._merged.setdefault(key, item)
 
     def value(self) -> Any:
         """Return the value when it is complete."""
@@ -230,10 +231,12 @@ def _scalar(event: Any) -> str | int | float | bool | None:
     if kind == "binary":
         return _binary(event)
     resolved = _resolved(text)
-    fits = kind in ("str", resolved) or (kind == "float" and resolved == "int")
-    if kind not in _READERS or not fits:
+    if kind == "float" and resolved == "int":
+        number = _int(text)
+        return number if isinstance(number, str) else float(number)
+    if kind not in _READERS or kind not in ("str", resolved):
         raise DecodeError(f"yaml: cannot decode !!{resolved} `{text[:_SHOWN]}` as a {_short(event.tag)}")
-    return float(text.replace("_", "")) if kind == "float" and resolved == "int" else _READERS[kind](text)
+    return _READERS[kind](text)
 
 
 def _binary(event: Any) -> str:
@@ -292,7 +295,7 @@ def _short(tag: str) -> str:
     return f"!!{tag.removeprefix(_TAG)}" if tag.startswith(_TAG) else tag
 
 
-_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+_READERS: Final[Mapping[str, Callable[[str], str | int | float | bool | None]]] = {
     "str": str,
     "bool": _bool,
     "null": lambda _text: None,
