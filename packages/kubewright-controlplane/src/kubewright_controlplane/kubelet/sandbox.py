@@ -81,7 +81,7 @@ class PodSandbox:
 
     def path(self, container: Container, path: str) -> Path:
         """Return where a path of a container is on this machine. `..` does not lead out of the container's root."""
-        return Path(f"{self.root(container)}{os.path.normpath(f'/{path}'.replace('//', '/'))}")
+        return Path(f"{self.root(container)}{os.path.normpath(f'/{path}')}")
 
     def holds(self, path: Path) -> bool:
         """Return whether a path, with its symbolic links followed, is below the Pod's folder."""
