@@ -131,13 +131,14 @@ async def test_owned_objects_are_deleted_with_their_owner(api: API, ns: str) -> 
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}
     body = {"metadata": {"name": "owned", "ownerReferences": [reference]}}
     (await api.post(f"{ns}/secrets", body)).expect(201)
+    (await api.post(f"{ns}/secrets", {"metadata": {"name": "of-nobody"}})).expect(201)
     await api.delete(f"{ns}/configmaps/owner")
 
     async def gone() -> bool:
         return (await api.get(f"{ns}/secrets/owned")).status == 404
 
     await until(gone)
-    assert await space.items(f"{ns}/configmaps")
+    assert [each["metadata"]["name"] for each in await space.items(f"{ns}/secrets")] == ["of-nobody"]
 
 
 async def test_objects_of_a_missing_owner_are_deleted(api: API, ns: str) -> None:
