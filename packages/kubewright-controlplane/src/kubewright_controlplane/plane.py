@@ -40,9 +40,13 @@ from kubewright_controlplane.kubelet.kubelet import kubelet
 from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
 from kubewright_controlplane.kubelet.processes import ProcessPods, ProcessRuntime
 from kubewright_controlplane.kubelet.sandbox import APIAddress
+from kubewright_controlplane.ondemand import OnDemand
 from kubewright_controlplane.proxy import nodeports
+from kubewright_controlplane.rarekinds import NAMES as RARE
+from kubewright_controlplane.rarekinds import RareKinds
 from kubewright_controlplane.scheduler.scheduler import scheduler
 
+_NAME: Final = "kube-controller-manager"
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
 PROVISIONER: Final = "simulated-provisioner"
@@ -66,6 +70,7 @@ NAMES: Final = (
     KUBELET,
     nodeports.NAME,
     PROVISIONER,
+    *RARE,
 )
 """The names of all controllers, by which they are switched off."""
 
@@ -101,21 +106,22 @@ class ControlPlane:
                 raise ConfigError(f'there is no controller "{name}" to switch off; choose from: {", ".join(NAMES)}')
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
-        self._client = Client(
-            transport=transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager"
-        )
+        self._client = Client(transport=transport, user_agent=_NAME, field_manager=_NAME)
         network = ProcessNetwork.embedded() if self._runs_processes() else ProcessNetwork(None)
         self._processes = self._process_runtime(network)
         self._node_ports = nodeports.NodePorts(network) if self._processes and self._runs(nodeports.NAME) else None
         self._manager = Manager(
             self._controllers(),
-            name="kube-controller-manager",
+            name=_NAME,
             transport=transport,
             scopes=SCOPES,
             health_address="0",
             metrics_address="0",
         )
         self._manager.add(self._register)
+        demands = RareKinds(self._client, self._clock).demands()
+        wanted = [demand for name, demand in demands.items() if self._runs(name)]
+        self._manager.add(OnDemand(wanted, self._client, lambda: self._manager.client, _NAME).run)
         if self._processes is not None:
             self._manager.add(self._processes.run)
         if self._node_ports is not None:
