@@ -23,7 +23,8 @@ from kubewright.models._values import plain
 VERSION: Final = "v1.36.1"
 """The default version that nodes report."""
 NODE_NETWORK: Final = IPv4Network("10.0.0.0/16")
-_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"}
+_CAPACITY: Final = {"cpu": "1k", "memory": "1Ti", "pods": "1M", "ephemeral-storage": "100Ti"}
+"""What a node offers that states no capacity: enough for almost any test."""
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
 _HEALTHY: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
