@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from kubewright._runtime.clock import SystemClock
@@ -27,6 +28,7 @@ from kubewright_controlplane.controllers.endpointslice import endpointslice_cont
 from kubewright_controlplane.controllers.garbage.watcher import GarbageCollector
 from kubewright_controlplane.controllers.job.controller import job_controller
 from kubewright_controlplane.controllers.namespace import namespace_controller
+from kubewright_controlplane.controllers.nodelifecycle import node_lifecycle_controller
 from kubewright_controlplane.controllers.podgarbage import pod_garbage_controller
 from kubewright_controlplane.controllers.replicaset import replicaset_controller
 from kubewright_controlplane.controllers.serviceaccount import serviceaccount_controller
@@ -35,6 +37,7 @@ from kubewright_controlplane.controllers.storage import provisioner
 from kubewright_controlplane.controllers.storage.claims import claim_controller
 from kubewright_controlplane.controllers.storage.volumes import volume_controller
 from kubewright_controlplane.controllers.storagemigration import storage_version_migrator
+from kubewright_controlplane.controllers.tainteviction import taint_eviction_controller
 from kubewright_controlplane.controllers.ttl import ttl_after_finished_controller
 from kubewright_controlplane.kubelet.kubelet import kubelet
 from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
@@ -59,12 +62,14 @@ NAMES: Final = (
     GARBAGE_COLLECTOR,
     "job-controller",
     "namespace-controller",
+    "node-lifecycle-controller",
     "persistentvolume-binder-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "serviceaccount-controller",
     "statefulset-controller",
     "storage-version-migrator-controller",
+    "taint-eviction-controller",
     "ttl-after-finished-controller",
     "default-scheduler",
     KUBELET,
@@ -87,6 +92,8 @@ class ControlPlaneOptions:
     """The cluster's CA in PEM, published to every namespace."""
     version: str = VERSION
     """The version that nodes report."""
+    node_grace_seconds: float = 50
+    """How long a kubelet may be silent before the conditions of its node become unknown. Simulated nodes never are."""
     migrates_storage: bool = False
     """The API server serves StorageVersionMigrations, and their controller runs."""
     processes: ProcessPods | None = None
@@ -155,6 +162,7 @@ class ControlPlane:
 
     def _controllers(self) -> list[Controller[Any]]:
         live, clock = self._client, self._clock
+        grace = timedelta(seconds=self._options.node_grace_seconds)
         known: Mapping[str, Sequence[Controller[Any]]] = {
             "cronjob-controller": [cronjob_controller(clock)],
             "daemonset-controller": [daemonset_controller(live, clock)],
@@ -163,6 +171,9 @@ class ControlPlane:
             "endpointslice-controller": [endpointslice_controller()],
             "job-controller": [job_controller(live, clock)],
             "namespace-controller": [namespace_controller(live, clock)],
+            "node-lifecycle-controller": [
+                node_lifecycle_controller(live, clock, simulated=self._runs(KUBELET), grace=grace)
+            ],
             "persistentvolume-binder-controller": [claim_controller(), volume_controller(live, provisioner.NAME)],
             "pod-garbage-collector-controller": [pod_garbage_controller(live, clock)],
             "replicaset-controller": [replicaset_controller(live, clock)],
@@ -171,6 +182,7 @@ class ControlPlane:
             "storage-version-migrator-controller": [storage_version_migrator(live, clock)]
             if self._options.migrates_storage
             else [],
+            "taint-eviction-controller": [taint_eviction_controller(clock)],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
             KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],
