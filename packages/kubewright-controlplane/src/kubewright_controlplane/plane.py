@@ -94,6 +94,8 @@ class ControlPlaneOptions:
     """The version that nodes report."""
     node_grace_seconds: float = 50
     """How long a kubelet may be silent before the conditions of its node become unknown. Simulated nodes never are."""
+    autoscaler_seconds: float = 15
+    """How often a HorizontalPodAutoscaler looks at its metrics."""
     migrates_storage: bool = False
     """The API server serves StorageVersionMigrations, and their controller runs."""
     processes: ProcessPods | None = None
@@ -126,7 +128,8 @@ class ControlPlane:
             metrics_address="0",
         )
         self._manager.add(self._register)
-        demands = RareKinds(self._client, self._clock).demands()
+        period = timedelta(seconds=self._options.autoscaler_seconds)
+        demands = RareKinds(self._client, self._clock, autoscaler_period=period).demands()
         wanted = [demand for name, demand in demands.items() if self._runs(name)]
         self._manager.add(OnDemand(wanted, self._client, lambda: self._manager.client, _NAME).run)
         if self._processes is not None:

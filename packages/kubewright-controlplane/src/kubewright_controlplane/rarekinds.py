@@ -6,6 +6,7 @@ The kinds are written here because their classes would have to be imported.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from kubewright._runtime.clock import Clock
@@ -16,6 +17,7 @@ from kubewright_controlplane.ondemand import Demand
 
 NAMES: Final = (
     "disruption-controller",
+    "horizontal-pod-autoscaler-controller",
     "replicationcontroller-controller",
 )
 
@@ -23,15 +25,20 @@ NAMES: Final = (
 class RareKinds:
     """Imports each controller when it is needed."""
 
-    def __init__(self, live: Client, clock: Clock) -> None:
+    def __init__(self, live: Client, clock: Clock, *, autoscaler_period: timedelta) -> None:
         self._live = live
         self._clock = clock
+        self._autoscaler_period = autoscaler_period
 
     def demands(self) -> Mapping[str, Demand]:
         """Return what each controller waits for, by the controller's name."""
         return {
             "disruption-controller": Demand(
                 APIResource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"), self._disruption
+            ),
+            "horizontal-pod-autoscaler-controller": Demand(
+                APIResource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+                self._autoscaler,
             ),
             "replicationcontroller-controller": Demand(
                 APIResource("", "v1", "ReplicationController", "replicationcontrollers"), self._replication
@@ -42,6 +49,11 @@ class RareKinds:
         from kubewright_controlplane.controllers.disruption import disruption_controller
 
         return disruption_controller(self._live, self._clock)
+
+    def _autoscaler(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.autoscaling.controller import autoscaler_controller
+
+        return autoscaler_controller(self._live, self._clock, self._autoscaler_period)
 
     def _replication(self) -> Controller[Any]:
         from kubewright_controlplane.controllers.replicationcontroller import replicationcontroller_controller
