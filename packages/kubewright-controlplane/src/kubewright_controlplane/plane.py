@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubewright._runtime.clock import SystemClock
 from kubewright.client._client import Client
@@ -48,6 +48,9 @@ from kubewright_controlplane.proxy import nodeports
 from kubewright_controlplane.rarekinds import NAMES as RARE
 from kubewright_controlplane.rarekinds import RareKinds
 from kubewright_controlplane.scheduler.scheduler import scheduler
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.controllers.certificates import Sign
 
 _NAME: Final = "kube-controller-manager"
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
@@ -90,6 +93,8 @@ class ControlPlaneOptions:
     """The number of simulated nodes at the start."""
     ca: str = ""
     """The cluster's CA in PEM, published to every namespace."""
+    sign: Sign | None = None
+    """Signs certificate requests with the key of the CA. None: requests are approved, but not signed."""
     version: str = VERSION
     """The version that nodes report."""
     node_grace_seconds: float = 50
@@ -129,7 +134,7 @@ class ControlPlane:
         )
         self._manager.add(self._register)
         period = timedelta(seconds=self._options.autoscaler_seconds)
-        demands = RareKinds(self._client, self._clock, autoscaler_period=period).demands()
+        demands = RareKinds(self._client, self._clock, autoscaler_period=period, sign=self._options.sign).demands()
         wanted = [demand for name, demand in demands.items() if self._runs(name)]
         self._manager.add(OnDemand(wanted, self._client, lambda: self._manager.client, _NAME).run)
         if self._processes is not None:

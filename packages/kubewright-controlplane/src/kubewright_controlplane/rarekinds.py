@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kubewright._runtime.clock import Clock
 from kubewright.client._client import Client
@@ -15,7 +15,11 @@ from kubewright.controllers import Controller
 from kubewright.models import APIResource
 from kubewright_controlplane.ondemand import Demand
 
+if TYPE_CHECKING:
+    from kubewright_controlplane.controllers.certificates import Sign
+
 NAMES: Final = (
+    "certificatesigningrequest-controller",
     "disruption-controller",
     "horizontal-pod-autoscaler-controller",
     "replicationcontroller-controller",
@@ -25,7 +29,9 @@ NAMES: Final = (
 class RareKinds:
     """Imports each controller when it is needed."""
 
-    def __init__(self, live: Client, clock: Clock, *, autoscaler_period: timedelta) -> None:
+    def __init__(self, live: Client, clock: Clock, *, autoscaler_period: timedelta, sign: Sign | None) -> None:
+        """`live` reads from the server. `sign` signs certificate requests."""
+        self._sign = sign
         self._live = live
         self._clock = clock
         self._autoscaler_period = autoscaler_period
@@ -33,6 +39,16 @@ class RareKinds:
     def demands(self) -> Mapping[str, Demand]:
         """Return what each controller waits for, by the controller's name."""
         return {
+            "certificatesigningrequest-controller": Demand(
+                APIResource(
+                    "certificates.k8s.io",
+                    "v1",
+                    "CertificateSigningRequest",
+                    "certificatesigningrequests",
+                    namespaced=False,
+                ),
+                self._certificates,
+            ),
             "disruption-controller": Demand(
                 APIResource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"), self._disruption
             ),
@@ -44,6 +60,11 @@ class RareKinds:
                 APIResource("", "v1", "ReplicationController", "replicationcontrollers"), self._replication
             ),
         }
+
+    def _certificates(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.certificates import certificate_controller
+
+        return certificate_controller(self._clock, self._sign)
 
     def _disruption(self) -> Controller[Any]:
         from kubewright_controlplane.controllers.disruption import disruption_controller
