@@ -25,6 +25,7 @@ from kubewright_controlplane.controllers.daemonset.controller import daemonset_c
 from kubewright_controlplane.controllers.deployment.controller import deployment_controller
 from kubewright_controlplane.controllers.endpoints import endpoints_controller
 from kubewright_controlplane.controllers.endpointslice import endpointslice_controller
+from kubewright_controlplane.controllers.endpointslicemirroring import endpointslicemirroring_controller
 from kubewright_controlplane.controllers.garbage.watcher import GarbageCollector
 from kubewright_controlplane.controllers.job.controller import job_controller
 from kubewright_controlplane.controllers.namespace import namespace_controller
@@ -62,6 +63,7 @@ NAMES: Final = (
     "deployment-controller",
     "endpoints-controller",
     "endpointslice-controller",
+    "endpointslice-mirroring-controller",
     GARBAGE_COLLECTOR,
     "job-controller",
     "namespace-controller",
@@ -177,6 +179,7 @@ class ControlPlane:
             "deployment-controller": [deployment_controller(live, clock)],
             "endpoints-controller": [endpoints_controller()],
             "endpointslice-controller": [endpointslice_controller()],
+            "endpointslice-mirroring-controller": [endpointslicemirroring_controller()],
             "job-controller": [job_controller(live, clock)],
             "namespace-controller": [namespace_controller(live, clock)],
             "node-lifecycle-controller": [
