@@ -1,4 +1,4 @@
-"""The EndpointSlice mirroring controller: copies Endpoints that somebody wrote for a Service without a selector.
+"""The EndpointSlice mirroring controller: copies the Endpoints of Services without a selector.
 
 Follows kubernetes/pkg/controller/endpointslicemirroring.
 """
