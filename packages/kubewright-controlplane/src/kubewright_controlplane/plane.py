@@ -20,8 +20,6 @@ from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.permissions import unrestricted
 from kubewright_controlplane.common.selection import SCOPES
 from kubewright_controlplane.common.warnings import WithoutWarnings
-from kubewright_controlplane.controllers.cronjob.controller import cronjob_controller
-from kubewright_controlplane.controllers.daemonset.controller import daemonset_controller
 from kubewright_controlplane.controllers.deployment.controller import deployment_controller
 from kubewright_controlplane.controllers.endpoints import endpoints_controller
 from kubewright_controlplane.controllers.endpointslice import endpointslice_controller
@@ -33,7 +31,6 @@ from kubewright_controlplane.controllers.nodelifecycle import node_lifecycle_con
 from kubewright_controlplane.controllers.podgarbage import pod_garbage_controller
 from kubewright_controlplane.controllers.replicaset import replicaset_controller
 from kubewright_controlplane.controllers.serviceaccount import serviceaccount_controller
-from kubewright_controlplane.controllers.statefulset.controller import statefulset_controller
 from kubewright_controlplane.controllers.storage import provisioner
 from kubewright_controlplane.controllers.storage.claims import claim_controller
 from kubewright_controlplane.controllers.storage.volumes import volume_controller
@@ -58,8 +55,6 @@ GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
 PROVISIONER: Final = "simulated-provisioner"
 NAMES: Final = (
-    "cronjob-controller",
-    "daemonset-controller",
     "deployment-controller",
     "endpoints-controller",
     "endpointslice-controller",
@@ -72,7 +67,6 @@ NAMES: Final = (
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "serviceaccount-controller",
-    "statefulset-controller",
     "storage-version-migrator-controller",
     "taint-eviction-controller",
     "ttl-after-finished-controller",
@@ -119,7 +113,9 @@ class ControlPlane:
         self._options = options or ControlPlaneOptions()
         for name in self._options.disabled:
             if name not in NAMES:
-                raise ConfigError(f'there is no controller "{name}" to switch off; choose from: {", ".join(NAMES)}')
+                raise ConfigError(
+                    f'there is no controller "{name}" to switch off; choose from: {", ".join(sorted(NAMES))}'
+                )
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
         self._client = Client(transport=transport, user_agent=_NAME, field_manager=_NAME)
@@ -174,8 +170,6 @@ class ControlPlane:
         live, clock = self._client, self._clock
         grace = timedelta(seconds=self._options.node_grace_seconds)
         known: Mapping[str, Sequence[Controller[Any]]] = {
-            "cronjob-controller": [cronjob_controller(clock)],
-            "daemonset-controller": [daemonset_controller(live, clock)],
             "deployment-controller": [deployment_controller(live, clock)],
             "endpoints-controller": [endpoints_controller()],
             "endpointslice-controller": [endpointslice_controller()],
@@ -189,7 +183,6 @@ class ControlPlane:
             "pod-garbage-collector-controller": [pod_garbage_controller(live, clock)],
             "replicaset-controller": [replicaset_controller(live, clock)],
             "serviceaccount-controller": [serviceaccount_controller(self._options.ca)],
-            "statefulset-controller": [statefulset_controller(live, clock)],
             "storage-version-migrator-controller": [storage_version_migrator(live, clock)]
             if self._options.migrates_storage
             else [],
