@@ -54,27 +54,31 @@ _NAME: Final = "kube-controller-manager"
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
 PROVISIONER: Final = "simulated-provisioner"
-NAMES: Final = (
-    "deployment-controller",
-    "endpoints-controller",
-    "endpointslice-controller",
-    "endpointslice-mirroring-controller",
-    GARBAGE_COLLECTOR,
-    "job-controller",
-    "namespace-controller",
-    "node-lifecycle-controller",
-    "persistentvolume-binder-controller",
-    "pod-garbage-collector-controller",
-    "replicaset-controller",
-    "serviceaccount-controller",
-    "storage-version-migrator-controller",
-    "taint-eviction-controller",
-    "ttl-after-finished-controller",
-    "default-scheduler",
-    KUBELET,
-    nodeports.NAME,
-    PROVISIONER,
-    *RARE,
+NAMES: Final = tuple(
+    sorted(
+        (
+            "deployment-controller",
+            "endpoints-controller",
+            "endpointslice-controller",
+            "endpointslice-mirroring-controller",
+            GARBAGE_COLLECTOR,
+            "job-controller",
+            "namespace-controller",
+            "node-lifecycle-controller",
+            "persistentvolume-binder-controller",
+            "pod-garbage-collector-controller",
+            "replicaset-controller",
+            "serviceaccount-controller",
+            "storage-version-migrator-controller",
+            "taint-eviction-controller",
+            "ttl-after-finished-controller",
+            "default-scheduler",
+            KUBELET,
+            nodeports.NAME,
+            PROVISIONER,
+            *RARE,
+        )
+    )
 )
 """The names of all controllers, by which they are switched off."""
 
@@ -113,9 +117,7 @@ class ControlPlane:
         self._options = options or ControlPlaneOptions()
         for name in self._options.disabled:
             if name not in NAMES:
-                raise ConfigError(
-                    f'there is no controller "{name}" to switch off; choose from: {", ".join(sorted(NAMES))}'
-                )
+                raise ConfigError(f'there is no controller "{name}" to switch off; choose from: {", ".join(NAMES)}')
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
         self._client = Client(transport=transport, user_agent=_NAME, field_manager=_NAME)
