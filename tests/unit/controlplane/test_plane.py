@@ -208,19 +208,6 @@ async def test_a_job_whose_pods_fail_fails() -> None:
         await until(failed)
 
 
-async def test_an_unsupported_field_of_a_job_is_reported() -> None:
-    async with server() as (transport, client), running(transport):
-        spec = {"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1}
-        template = {"spec": {"containers": CONTAINERS, "restartPolicy": "Never"}}
-        document = {"metadata": {"name": "j", "namespace": "default"}, "spec": {**spec, "template": template}}
-        await client.create(codec.from_dict(Job, document))
-
-        async def told() -> bool:
-            return any(each.reason == "Unsupported" for each in await client.list(Event, namespace="default"))
-
-        await until(told)
-
-
 def _definition() -> CustomResourceDefinition:
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     document = {
