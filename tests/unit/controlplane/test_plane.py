@@ -71,7 +71,7 @@ def until(check: Callable[[], Awaitable[bool]]) -> Awaitable[None]:
 
 async def test_an_unknown_controller_name_is_rejected() -> None:
     async with server() as (transport, _):
-        with pytest.raises(ConfigError, match='no controller "deployments" to switch off; choose from: cronjob'):
+        with pytest.raises(ConfigError, match='no controller "deployments" to switch off; choose from: cert'):
             ControlPlane(transport, ControlPlaneOptions(disabled=["deployments"]))
 
 

@@ -20,8 +20,6 @@ from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.permissions import unrestricted
 from kubewright_controlplane.common.selection import SCOPES
 from kubewright_controlplane.common.warnings import WithoutWarnings
-from kubewright_controlplane.controllers.cronjob.controller import cronjob_controller
-from kubewright_controlplane.controllers.daemonset.controller import daemonset_controller
 from kubewright_controlplane.controllers.deployment.controller import deployment_controller
 from kubewright_controlplane.controllers.endpoints import endpoints_controller
 from kubewright_controlplane.controllers.endpointslice import endpointslice_controller
@@ -33,7 +31,6 @@ from kubewright_controlplane.controllers.nodelifecycle import node_lifecycle_con
 from kubewright_controlplane.controllers.podgarbage import pod_garbage_controller
 from kubewright_controlplane.controllers.replicaset import replicaset_controller
 from kubewright_controlplane.controllers.serviceaccount import serviceaccount_controller
-from kubewright_controlplane.controllers.statefulset.controller import statefulset_controller
 from kubewright_controlplane.controllers.storage import provisioner
 from kubewright_controlplane.controllers.storage.claims import claim_controller
 from kubewright_controlplane.controllers.storage.volumes import volume_controller
@@ -57,30 +54,31 @@ _NAME: Final = "kube-controller-manager"
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
 PROVISIONER: Final = "simulated-provisioner"
-NAMES: Final = (
-    "cronjob-controller",
-    "daemonset-controller",
-    "deployment-controller",
-    "endpoints-controller",
-    "endpointslice-controller",
-    "endpointslice-mirroring-controller",
-    GARBAGE_COLLECTOR,
-    "job-controller",
-    "namespace-controller",
-    "node-lifecycle-controller",
-    "persistentvolume-binder-controller",
-    "pod-garbage-collector-controller",
-    "replicaset-controller",
-    "serviceaccount-controller",
-    "statefulset-controller",
-    "storage-version-migrator-controller",
-    "taint-eviction-controller",
-    "ttl-after-finished-controller",
-    "default-scheduler",
-    KUBELET,
-    nodeports.NAME,
-    PROVISIONER,
-    *RARE,
+NAMES: Final = tuple(
+    sorted(
+        (
+            "deployment-controller",
+            "endpoints-controller",
+            "endpointslice-controller",
+            "endpointslice-mirroring-controller",
+            GARBAGE_COLLECTOR,
+            "job-controller",
+            "namespace-controller",
+            "node-lifecycle-controller",
+            "persistentvolume-binder-controller",
+            "pod-garbage-collector-controller",
+            "replicaset-controller",
+            "serviceaccount-controller",
+            "storage-version-migrator-controller",
+            "taint-eviction-controller",
+            "ttl-after-finished-controller",
+            "default-scheduler",
+            KUBELET,
+            nodeports.NAME,
+            PROVISIONER,
+            *RARE,
+        )
+    )
 )
 """The names of all controllers, by which they are switched off."""
 
@@ -174,8 +172,6 @@ class ControlPlane:
         live, clock = self._client, self._clock
         grace = timedelta(seconds=self._options.node_grace_seconds)
         known: Mapping[str, Sequence[Controller[Any]]] = {
-            "cronjob-controller": [cronjob_controller(clock)],
-            "daemonset-controller": [daemonset_controller(live, clock)],
             "deployment-controller": [deployment_controller(live, clock)],
             "endpoints-controller": [endpoints_controller()],
             "endpointslice-controller": [endpointslice_controller()],
@@ -189,7 +185,6 @@ class ControlPlane:
             "pod-garbage-collector-controller": [pod_garbage_controller(live, clock)],
             "replicaset-controller": [replicaset_controller(live, clock)],
             "serviceaccount-controller": [serviceaccount_controller(self._options.ca)],
-            "statefulset-controller": [statefulset_controller(live, clock)],
             "storage-version-migrator-controller": [storage_version_migrator(live, clock)]
             if self._options.migrates_storage
             else [],

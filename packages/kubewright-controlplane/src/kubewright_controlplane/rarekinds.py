@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 NAMES: Final = (
     "certificatesigningrequest-controller",
+    "cronjob-controller",
+    "daemonset-controller",
     "disruption-controller",
     "horizontal-pod-autoscaler-controller",
     "replicationcontroller-controller",
+    "statefulset-controller",
 )
 
 
@@ -49,6 +52,8 @@ class RareKinds:
                 ),
                 self._certificates,
             ),
+            "cronjob-controller": Demand(APIResource("batch", "v1", "CronJob", "cronjobs"), self._cronjob),
+            "daemonset-controller": Demand(APIResource("apps", "v1", "DaemonSet", "daemonsets"), self._daemonset),
             "disruption-controller": Demand(
                 APIResource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"), self._disruption
             ),
@@ -59,12 +64,25 @@ class RareKinds:
             "replicationcontroller-controller": Demand(
                 APIResource("", "v1", "ReplicationController", "replicationcontrollers"), self._replication
             ),
+            "statefulset-controller": Demand(
+                APIResource("apps", "v1", "StatefulSet", "statefulsets"), self._statefulset
+            ),
         }
 
     def _certificates(self) -> Controller[Any]:
         from kubewright_controlplane.controllers.certificates import certificate_controller
 
         return certificate_controller(self._clock, self._sign)
+
+    def _cronjob(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.cronjob.controller import cronjob_controller
+
+        return cronjob_controller(self._clock)
+
+    def _daemonset(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.daemonset.controller import daemonset_controller
+
+        return daemonset_controller(self._live, self._clock)
 
     def _disruption(self) -> Controller[Any]:
         from kubewright_controlplane.controllers.disruption import disruption_controller
@@ -80,3 +98,8 @@ class RareKinds:
         from kubewright_controlplane.controllers.replicationcontroller import replicationcontroller_controller
 
         return replicationcontroller_controller(self._live, self._clock)
+
+    def _statefulset(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.statefulset.controller import statefulset_controller
+
+        return statefulset_controller(self._live, self._clock)

@@ -140,7 +140,7 @@ class _Scales:
         if (group, owner.kind) == ("apps", "ReplicaSet"):
             return await self._of_replica_set(ctx, owner)
         if (group, owner.kind) == ("apps", "StatefulSet"):
-            return _found(await ctx.get_or_none(StatefulSet, owner.name), owner)
+            return _found(await self._live.get_or_none(StatefulSet, owner.name, namespace=ctx.request.namespace), owner)
         if (group, owner.kind) == ("", "ReplicationController"):
             namespace = ctx.request.namespace
             return _found(await self._live.get_or_none(ReplicationController, owner.name, namespace=namespace), owner)
@@ -246,7 +246,7 @@ def disruption_controller(live: Client, clock: Clock) -> Controller[PodDisruptio
         PodDisruptionBudget,
         name="disruption-controller",
         watches=[Watch.mapped(Pod, _budgets_of)],
-        cached=[Deployment, ReplicaSet, StatefulSet],
+        cached=[Deployment, ReplicaSet],
         namespace_ending="stop",
         workers=1,
     )

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-import msgspec
-
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, Pod, PodCondition, Taint
 from kubewright.cache._entry import Event
@@ -19,7 +17,7 @@ from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright_controlplane.common import taints
-from kubewright_controlplane.common.conditions import with_condition
+from kubewright_controlplane.common.podstatus import set_condition
 
 
 class TaintEviction:
@@ -83,9 +81,7 @@ class TaintEviction:
             last_transition_time=now,
             observed_generation=pod.metadata.generation,
         )
-        conditions = with_condition(pod.status.conditions, target)
-        await ctx.update_status(msgspec.structs.replace(pod.status, conditions=conditions))
-        await ctx.delete(pod)
+        await ctx.delete(await set_condition(ctx.client, pod, target))
         self._due.pop(ctx.request, None)
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import msgspec
-
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import (
     Binding,
@@ -24,7 +22,6 @@ from kubewright.apis.core.v1 import (
     PersistentVolumeClaim,
     Pod,
     PodCondition,
-    PodStatus,
 )
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.storage.v1 import StorageClass
@@ -34,8 +31,8 @@ from kubewright.controllers import Context, Controller, Request, Watch, controll
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.models import PolicyRule
-from kubewright_controlplane.common.conditions import with_condition
 from kubewright_controlplane.common.pods import condition, is_finished
+from kubewright_controlplane.common.podstatus import set_condition
 from kubewright_controlplane.common.selection import compiled, lister_of
 from kubewright_controlplane.common.volumes import claims_of
 from kubewright_controlplane.scheduler.cluster import NodeInfo, Placement
@@ -196,11 +193,8 @@ class Scheduler:
                 last_transition_time=self._clock.now(),
                 observed_generation=victim.metadata.generation,
             )
-            victim.status = msgspec.structs.replace(
-                victim.status, conditions=with_condition(victim.status.conditions, target)
-            )
             try:
-                victim = await ctx.client.update_status(victim)
+                victim = await set_condition(ctx.client, victim, target)
             except NotFound:
                 continue
             await ctx.delete(victim)
@@ -220,8 +214,7 @@ class Scheduler:
             last_transition_time=self._clock.now(),
             observed_generation=pod.metadata.generation,
         )
-        status = _with(pod.status, waiting, nominated)
-        await ctx.update_status(status)
+        await set_condition(ctx.client, pod, waiting, nominatedNodeName=nominated)
         ctx.events.warning(pod, "FailedScheduling", message, action="Scheduling")
 
     def _nominate(self, info: PodInfo, node: str) -> None:
@@ -234,15 +227,6 @@ class Scheduler:
 
 _PREEMPTION: Final = "no new claims to deallocate, preemption: "
 _NO_NODES: Final = "no nodes available to schedule pods"
-
-
-def _with(status: PodStatus, waiting: PodCondition, nominated: str | None) -> PodStatus:
-    return msgspec.structs.replace(
-        status,
-        phase="Pending",
-        nominated_node_name=nominated,
-        conditions=with_condition(status.conditions, waiting),
-    )
 
 
 def _namespaces(ctx: Context[Pod]) -> Mapping[str, Mapping[str, str]]:
