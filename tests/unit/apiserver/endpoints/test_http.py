@@ -162,7 +162,7 @@ async def test_requests_and_objects_are_counted(api: API) -> None:
     text = (await (await api("GET", "/metrics")).read()).decode()
     assert 'resource="configmaps",scope="namespace",subresource="",verb="CREATE",version="v1"} 1.0' in text
     assert 'apiserver_storage_objects{resource="configmaps"} 1.0' in text
-    stored = len(await (await api("GET", f"{CONFIG_MAPS}/a")).read())
+    stored = len((await (await api("GET", f"{CONFIG_MAPS}/a")).read()).rstrip())
     assert f'apiserver_resource_size_estimate_bytes{{resource="configmaps"}} {float(stored)}' in text
     assert 'kubewright_history_events{resource="configmaps"} 1.0' in text
     assert f'kubewright_history_bytes{{resource="configmaps"}} {float(stored)}' in text
