@@ -191,3 +191,19 @@ async def test_patches_that_are_not_of_their_type_are_rejected(api: API, ns: str
     assert answer.message == "invalid character 'x' after top-level value"
     (await api.patch(target, b"null", "strategic")).expect(200)
     (await api.patch(target, {"kind": "Pod", "data": {"a": "b"}}, "strategic")).expect(200)
+
+
+@pytest.mark.parametrize("path", ["/api", "/apis/apps/v1", "/api/v1/namespaces/default", "/api/v1/namespaces/missing"])
+async def test_json_is_indented_for_people(api: API, path: str) -> None:
+    compact = await api.get(path)
+    assert compact.body.endswith(b"}\n")
+    assert compact.body.count(b"\n") == 1
+    for query, agent in (("?pretty=true", "a/1"), ("?pretty=1", "a/1"), ("", "curl/8"), ("", "Mozilla/5.0 (X11)")):
+        shown = await api.get(path + query, user_agent=agent)
+        assert b'\n  "kind": ' in shown.body
+        assert shown.json == compact.json
+    assert (await api.get(f"{path}?pretty=false", user_agent="curl/8")).body == compact.body
+
+
+async def test_the_version_is_always_indented(api: API) -> None:
+    assert b'\n  "gitVersion": "v1.36.1"' in (await api.get("/version")).expect(200).body

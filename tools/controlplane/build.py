@@ -26,6 +26,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 KUBERNETES_VERSION = "v1.36.1"
+KUBERNETES_COMMIT = "756939600b9a7180fc2df6550a4585b638875e67"
+"""The commit of the version's tag. A build from a module does not know it."""
 KUBERNETES_RELEASED = "2026-05-12T09:51:33Z"
 _VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
@@ -134,7 +136,7 @@ def linker_flags() -> str:
         "gitVersion": KUBERNETES_VERSION,
         "gitMajor": major,
         "gitMinor": minor,
-        "gitCommit": "",
+        "gitCommit": KUBERNETES_COMMIT,
         "gitTreeState": "clean",
         "buildDate": KUBERNETES_RELEASED,
     }

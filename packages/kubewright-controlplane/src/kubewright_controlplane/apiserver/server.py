@@ -119,6 +119,7 @@ class APIServer:
     def _finished(self, request: Request, info: RequestInfo, response: Response) -> Response:
         """Return an answer with its headers and encoding, and count it."""
         response.headers["audit-id"] = request.headers.get("audit-id") or str(uuid.uuid4())
+        answers.indent(request, info, response)
         answers.compress(request, response)
         self._metrics.count(info, response.status)
         return response

@@ -164,7 +164,7 @@ def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> 
         return
     version = str(api_version).rpartition("/")[2] or expected.version
     kind = kind or expected.kind
-    if api_version in ("", expected.api_version) and _is_known(expected.group_version, kind):
+    if _is_known(api_version or expected.api_version, kind):
         group = expected.group.partition(".")[0] or "core"
         why = f"converting ({version}.{kind}) to ({group}.{expected.kind}): unknown conversion"
     else:
@@ -173,11 +173,12 @@ def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> 
     raise Nonconforming(expected, why, kind=kind, version=version)
 
 
-def _is_known(version: GroupVersion, kind: str) -> bool:
+def _is_known(api_version: str, kind: str) -> bool:
     """Return whether a kind is built in."""
     try:
+        version = GroupVersion.parse(api_version)
         catalog.schema_ref(GroupVersionKind(version.group, version.version, kind))
-    except KeyError:
+    except (KeyError, ValueError):
         return False
     return True
 

@@ -110,12 +110,12 @@ class Nonconforming(BadRequest):
         self.unconverted = unconverted or why
 
 
-def reject_undeclared(resource: Resource, config: JSONObject) -> None:
+def reject_undeclared(schema: Schema, kind: GroupVersionKind, config: JSONObject) -> None:
     """Raise InternalError, as a real API server does, for applied fields that the schema does not declare."""
-    errors = undeclared(config, resource.schema.root)
+    errors = undeclared(config, schema.root)
     if errors:
         why = errors[0] if len(errors) == 1 else "\n  ".join(("errors:", *errors))
-        raise InternalError(f"failed to create typed patch object ({_named(resource, config)}): {why}", reason="")
+        raise InternalError(f"failed to create typed patch object ({_named(kind, config)}): {why}", reason="")
 
 
 def conform_applied(resource: Resource, config: JSONObject) -> None:
@@ -127,13 +127,13 @@ def conform_applied(resource: Resource, config: JSONObject) -> None:
         resource.schema.prune(config)
     except DecodeError as error:
         why = f"unable to convert unstructured object to {kind_text(resource.gvk)}: {error}"
-        whole = _named(resource, config)
+        whole = _named(resource.gvk, config)
         raise InternalError(f"failed to convert new object ({whole}) to proper version: {why}", reason="") from error
 
 
-def _named(resource: Resource, config: JSONObject) -> str:
+def _named(kind: GroupVersionKind, config: JSONObject) -> str:
     metadata: JSONObject = config.get("metadata") or {}
-    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind_text(resource.gvk)}"
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind_text(kind)}"
 
 
 def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:

@@ -167,7 +167,8 @@ class Create:
         if resource.has_status and not resource.custom:
             obj.setdefault("status", copied(resource.schema.empty.get("status", {})))
         strategy.prepare_for_create(obj, self.attributes)
-        return meta.validate(resource, metadata) + resource.schema.validate(obj) + strategy.validate(obj)
+        errors = meta.validate(resource, metadata) + resource.schema.validate(obj) + strategy.validate(obj)
+        return errors + strategy.validate_create(obj)
 
     def commit(self) -> WriteResult:
         """Store the object. Raises AlreadyExists."""

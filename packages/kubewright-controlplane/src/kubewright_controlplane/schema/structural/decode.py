@@ -192,7 +192,7 @@ class _Compiler:
         children = {key: self.decoder(child) for key, child in node.properties.items()}
         typed = frozenset(key for key, child in node.properties.items() if child.builtin and child.properties)
         values = self.decoder(node.values) if node.values is not None else None
-        items = self.decoder(node.items) if node.items is not None else None
+        items = self.decoder(node.items) if node.items is not None and not node.preserve else None
         free = _OBJECT_FIELDS - children.keys() if node.embedded else frozenset[str]()
         return _custom_decoder(children, values, items, free, typed, preserve=node.preserve)
 
