@@ -15,13 +15,14 @@ import bootstrap
 import columns
 import defaults
 import discovery
+import flags
 import openapi
 import protobuf
 import schemas
 from server import Server
 
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.real import RealControlPlane
+from kubewright_controlplane.real import RealControlPlane, find_binaries
 
 DATA = (
     Path(__file__)
@@ -29,6 +30,7 @@ DATA = (
     .parents[2]
     .joinpath("packages", "kubewright-controlplane", "src", "kubewright_controlplane", "apiserver", "data")
 )
+ENVTEST = DATA.parents[1] / "envtest"
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "created.json"
 """Objects as they are sent and as a real server stores them, for the tests."""
 
@@ -47,6 +49,8 @@ async def main() -> None:
     async with RealControlPlane(controllers=False, api_server_arguments=arguments) as control_plane:
         server = Server(control_plane.config)
         await asyncio.to_thread(extract, server)
+    async with RealControlPlane(controllers=False) as control_plane:
+        await asyncio.to_thread(extract_flags, Server(control_plane.config))
 
 
 def extract(server: Server) -> None:
@@ -73,6 +77,15 @@ def extract(server: Server) -> None:
     lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in found.created)
     conditional = json.dumps(found.conditional, indent=1)
     GOLDEN.write_text(f'{{"conditional": {conditional},\n"created": [\n{lines}\n]}}\n')
+
+
+def extract_flags(server: Server) -> None:
+    """Write what the programs of envtest need to know about the real ones, as they are by default."""
+    binaries = find_binaries("etcd", "kube-apiserver")
+    ENVTEST.joinpath("kube-apiserver.flags").write_text(flags.of_api_server(binaries))
+    ENVTEST.joinpath("etcd.flags").write_text(flags.of_etcd(binaries))
+    ENVTEST.joinpath("admission-plugins").write_text(flags.of_admission_plugins(binaries))
+    ENVTEST.joinpath("feature-gates").write_text(flags.of_feature_gates(server.get("/metrics").decode()))
 
 
 def report(conditional: list[str]) -> None:

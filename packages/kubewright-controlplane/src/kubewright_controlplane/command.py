@@ -19,6 +19,7 @@ from kubewright.manager._program import explained, loop_factory
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.environment import Environment
+from kubewright_controlplane.envtest.command import command as envtest
 from kubewright_controlplane.kubelet.images import STAND_INS, images_in
 from kubewright_controlplane.plane import NAMES, ControlPlaneOptions
 from kubewright_controlplane.serving import KUBECONFIG, owned, serving
@@ -132,13 +133,19 @@ async def _serve(environment: Environment, kubeconfig: Path, kept: str) -> None:
         await stopping.wait()
 
 
-def main() -> None:
-    """Run `kubewright-controlplane`. An error is printed as one line, and the exit status is 1."""
+def _with_version() -> click.Command:
     with_version = copy(command)
     with_version.params = [*command.params]  # `kubewright up` has no --version
     click.version_option(package_name=_NAME, prog_name=_NAME, message="%(prog)s %(version)s")(with_version)
+    return with_version
+
+
+def main() -> None:
+    """Run `kubewright-controlplane`. An error is printed as one line, and the exit status is 1."""
+    program = envtest if sys.argv[1:2] == [envtest.name] else _with_version()
+    arguments = sys.argv[2:] if program is envtest else sys.argv[1:]
     try:
-        with_version(prog_name=_NAME)
+        program(arguments, prog_name=f"{_NAME} {envtest.name}" if program is envtest else _NAME)
     except KubewrightError as error:
         click.echo(f"Error: {explained(error)}", err=True)
         sys.exit(1)

@@ -19,6 +19,10 @@ from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 _NAME: Final = "kubernetes"
 _NAMESPACE: Final = "default"
 _PORT: Final = 6443
+_SYSTEM: Final = "kube-system"
+_AUTHENTICATION: Final = "extension-apiserver-authentication"
+_TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
+"""Its date is since when the use of tokens in Secrets is known. kube-controller-manager reads it."""
 
 
 def create_missing(resources: ResourceSet, options: ServerOptions) -> None:
@@ -29,6 +33,7 @@ def create_missing(resources: ResourceSet, options: ServerOptions) -> None:
             _create_missing(resources, _resource_of(resources, obj), decode_json(encode_json(obj)))
     first = str(ipaddress.ip_network(options.service_cidr)[1])
     _create_missing(resources, "services", _service(first))
+    _create_missing(resources, "configmaps", _config_map(_TRACKING, {"since": f"{options.clock.now():%Y-%m-%d}"}))
 
 
 def publish(resources: ResourceSet, address: str, port: int) -> None:
@@ -50,6 +55,15 @@ def publish(resources: ResourceSet, address: str, port: int) -> None:
         return
     target = slices.open(_NAME, _NAMESPACE)
     slices.replace(target, {**target.draft(), "endpoints": wanted["endpoints"], "ports": wanted["ports"]})
+
+
+def publish_client_ca(resources: ResourceSet, certificate: str) -> None:
+    """Publish the CA of client certificates, for servers that authenticate the clients of this one."""
+    config_maps = resources.registry("configmaps")
+    wanted = _config_map(_AUTHENTICATION, {"client-ca-file": certificate})
+    _create_missing(resources, "configmaps", wanted)
+    target = config_maps.open(_AUTHENTICATION, _SYSTEM)
+    config_maps.replace(target, {**target.draft(), "data": wanted["data"]})
 
 
 def _create_missing(resources: ResourceSet, qualified: str, obj: JSONObject) -> None:
@@ -74,6 +88,10 @@ def _service(address: str) -> JSONObject:
         },
         "spec": {"type": "ClusterIP", "clusterIP": address, "ports": [port], "sessionAffinity": "None"},
     }
+
+
+def _config_map(name: str, data: JSONObject) -> JSONObject:
+    return {"metadata": {"name": name, "namespace": _SYSTEM}, "data": data}
 
 
 def _endpoint_slice(address: str, port: int) -> JSONObject:

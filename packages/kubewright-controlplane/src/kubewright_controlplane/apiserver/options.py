@@ -23,6 +23,10 @@ class ServerOptions:
 
     data: Path | None = None
     """Folder for objects and keys; None: memory only."""
+    sync: bool = True
+    """Whether a write is on disk before its answer. False: the operating system writes later, as with etcd's
+    --unsafe-no-fsync, and only a crash of the machine loses writes.
+    """
     history: int = 8192
     """Changes of each resource that are kept at most, for watches and for lists at an older revision. Fewer are kept
     of large objects: about 16 MiB.
@@ -37,6 +41,14 @@ class ServerOptions:
     """Requests without credentials are `system:anonymous`; False: they are answered with 401."""
     issuer: str = "https://kubernetes.default.svc.cluster.local"
     """Issuer of service account tokens."""
+    audiences: tuple[str, ...] = ()
+    """The audiences of the API server in service account tokens; empty: the issuer."""
+    signing_key: bytes | None = None
+    """Private key of service account tokens, in PEM; None: that in the data folder, or a new one."""
+    verifying_keys: tuple[bytes, ...] = ()
+    """Further public keys of service account tokens, in PEM; also as certificates."""
+    allow_all: bool = False
+    """Allow every request, as with kube-apiserver's --authorization-mode=AlwaysAllow, instead of asking RBAC."""
     service_cidr: str = "10.96.0.0/16"
     """Range of the cluster IPs of Services."""
     node_ports: range = range(30000, 32768)

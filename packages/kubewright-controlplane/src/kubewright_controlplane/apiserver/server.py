@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from pathlib import Path
 
 from kubewright._runtime.log import get_logger
 from kubewright.http.message import Request, Response
@@ -72,11 +71,11 @@ class APIServer:
 
     def __init__(self, options: ServerOptions | None = None) -> None:
         self.options = options or ServerOptions()
-        self._store = Store(history=self.options.history, log=_open_log(self.options.data))
+        self._store = Store(history=self.options.history, log=_open_log(self.options))
         admission = Chain()
         self.resources = ResourceSet(self._store, admission, self.options.clock)
         self._authentication = build_authentication(self.resources, self.options)
-        self._authorizer = build_authorizer(self.resources)
+        self._authorizer = build_authorizer(self.resources, allow_all=self.options.allow_all)
         builtin.install(builtin.ServerParts(self.options, self.resources, self._authentication, self._authorizer))
         disabled = self.options.disabled_admission
         admission.use(default_plugins(self.resources, self._authorizer, disabled))
@@ -171,13 +170,13 @@ def _too_large() -> RequestTooLarge:
     return RequestTooLarge(f"Request entity too large: limit is {BODY_LIMIT}")
 
 
-def _open_log(folder: Path | None) -> Log | None:
-    if folder is None:
+def _open_log(options: ServerOptions) -> Log | None:
+    if options.data is None:
         return None
     # SQLite is imported only if there is a data folder
     from kubewright_controlplane.apiserver.storage.log import SQLiteLog
 
-    return SQLiteLog(folder)
+    return SQLiteLog(options.data, sync=options.sync)
 
 
 def _access(user: UserInfo, info: RequestInfo) -> AccessAttributes:

@@ -17,7 +17,7 @@ from typing import Final
 
 from kubewright.http.server import Server
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.bootstrap import publish
+from kubewright_controlplane.apiserver.bootstrap import publish, publish_client_ca
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
 from kubewright_controlplane.apiserver.registry.objects import encode_json
@@ -73,6 +73,7 @@ class ServedAPI:
         await self.api.start()
         await self._listener.start()
         publish(self.api.resources, _address(self._host), self.port)
+        publish_client_ca(self.api.resources, self.authority.certificate.decode())
 
     async def close(self, grace: float = 0.0) -> None:
         """Stop: end watches, give pending requests `grace` seconds, and write pending commits to the data folder."""

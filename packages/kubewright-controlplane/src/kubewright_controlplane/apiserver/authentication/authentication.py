@@ -23,7 +23,7 @@ from kubewright.http.message import Request
 from kubewright.machinery import names
 from kubewright.machinery.errors import BadRequest, Forbidden, Unauthorized
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey
+from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, VerifyingKey
 from kubewright_controlplane.apiserver.authentication.serviceaccount import ServiceAccountTokens
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -105,11 +105,15 @@ def build_authentication(resources: ResourceSet, options: ServerOptions) -> Auth
     def lookup(resource: str, namespace: str, name: str) -> JSONObject | None:
         return resources.registry(resource).read(name, namespace)
 
-    service_accounts = ServiceAccountTokens(_signing_key(options.data), options.issuer, lookup, options.clock.now)
+    key = SigningKey.from_pem(options.signing_key) if options.signing_key else _kept_signing_key(options.data)
+    keys = [VerifyingKey.from_pem(each) for each in options.verifying_keys]
+    service_accounts = ServiceAccountTokens(
+        key, options.issuer, lookup, options.clock.now, audiences=options.audiences, keys=keys
+    )
     return Authentication(service_accounts, options.tokens, anonymous=options.anonymous)
 
 
-def _signing_key(folder: Path | None) -> SigningKey:
+def _kept_signing_key(folder: Path | None) -> SigningKey:
     if folder is None:
         return SigningKey.generate()
     path = folder / _KEY_FILE

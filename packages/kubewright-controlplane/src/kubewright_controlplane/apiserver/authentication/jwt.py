@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
+from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
@@ -85,6 +86,22 @@ class VerifyingKey:
         self.algorithm: Final = self._curve.algorithm if self._curve else "RS256"
         der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
         self.id: Final = _b64(hashlib.sha256(der).digest())
+
+    @classmethod
+    def from_pem(cls, data: bytes) -> VerifyingKey:
+        """Load a public key, also one in a certificate or in a private key. Raises ConfigError."""
+        try:
+            if b"-----BEGIN CERTIFICATE-----" in data:
+                key: object = x509.load_pem_x509_certificate(data).public_key()
+            elif b"PRIVATE KEY-----" in data:
+                return SigningKey.from_pem(data).public
+            else:
+                key = serialization.load_pem_public_key(data)
+        except ValueError as error:
+            raise ConfigError(f"service account key: {error}; use a PEM file") from error
+        if not isinstance(key, (rsa.RSAPublicKey, ec.EllipticCurvePublicKey)):
+            raise ConfigError("service account key: must be RSA or EC (P-256, P-384, P-521)")
+        return cls(key)
 
     def verify(self, token: Token) -> None:
         """Raise InvalidToken unless the token was signed with the private key."""

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, Token
+from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, Token, VerifyingKey
 from kubewright_controlplane.apiserver.user import (
     AUTHENTICATED_GROUP,
     UserInfo,
@@ -53,12 +53,15 @@ class ServiceAccountTokens:
         issuer: str,
         lookup: Lookup,
         now: Callable[[], datetime],
+        *,
+        audiences: Sequence[str] = (),
+        keys: Sequence[VerifyingKey] = (),
     ) -> None:
         self.issuer: Final = issuer
-        self.audiences: Final = (issuer,)
+        self.audiences: Final = tuple(audiences) or (issuer,)
         """The audiences of the API server itself."""
         self._signing_key = signing_key
-        self._keys = {signing_key.public.id: signing_key.public}
+        self._keys = {key.id: key for key in (signing_key.public, *keys)}
         self._lookup = lookup
         self._now = now
         self._verified: dict[str, JSONObject] = {}

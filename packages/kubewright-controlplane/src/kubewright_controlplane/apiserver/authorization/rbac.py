@@ -32,6 +32,10 @@ _Question: TypeAlias = tuple[str, str, str, str]
 """Verb, group, resource, subresource."""
 _MAX_VERDICTS: Final = 65_536
 _LONGEST: Final = 512
+_EVERYTHING: Final[list[JSONObject]] = [
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,9 @@ class RBAC:
         A member of `system:masters` may do anything, whatever the rules.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, allow_all: bool = False) -> None:
+        """With `allow_all`, every user may do anything."""
+        self._for_all = compile_rules(_EVERYTHING) if allow_all else ()
         self._roles: dict[_Key, tuple[Rule, ...]] = {}
         self._bindings: dict[_Key, _Binding] = {}
         self._bound: dict[_Subject, dict[_Key, _Binding]] = {}
@@ -145,6 +151,7 @@ class RBAC:
 
     def rules_for(self, user: UserInfo, namespace: str) -> Iterator[Rule]:
         """Return the rules of the user for the cluster, followed by those in `namespace` unless it is empty."""
+        yield from self._for_all
         for binding in self._bindings_of(user, namespace):
             yield from self._rules_of(binding) or ()
 

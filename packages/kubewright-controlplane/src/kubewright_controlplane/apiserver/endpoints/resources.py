@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from urllib.parse import parse_qs
 
 from kubewright._runtime.clock import Clock
@@ -15,6 +15,7 @@ from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, MethodNotAllowed, NotAcceptable, NotFound, StatusDetails
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.endpoints import answers, body, requestinfo
 from kubewright_controlplane.apiserver.endpoints.answers import (
     JSON,
@@ -40,7 +41,14 @@ from kubewright_controlplane.apiserver.registry.model import (
     Resource,
     View,
 )
-from kubewright_controlplane.apiserver.registry.objects import Nonconforming, encode_json, from_stored, served
+from kubewright_controlplane.apiserver.registry.objects import (
+    Nonconforming,
+    check_metadata,
+    conform_to,
+    encode_json,
+    from_stored,
+    served,
+)
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -48,6 +56,7 @@ from kubewright_controlplane.apiserver.registry.watching import Watch
 from kubewright_controlplane.apiserver.registry.writes import Write, WriteResult
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.user import UserInfo
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _READS = frozenset({"get", "list", "watch"})
 _WRITE_ATTEMPTS = 5
@@ -240,7 +249,9 @@ class _ResourceRequest:
 
     async def _run_action(self, action: Action) -> Response:
         call = self._write_call("CreateOptions")
-        obj = self._decode_body(call, action.kind)
+        kind = action.kind or self._resource.gvk
+        obj = self._decode_body(call, kind)
+        conform_to(_action_schema(kind), kind, obj, call)
         if self._resource.namespaced:
             match_namespace(self._resource, metadata_of(obj), self._namespace)
         attributes = self._attributes("CREATE", obj, call.options)
@@ -301,12 +312,14 @@ class _ResourceRequest:
         info, registry = self._info, self._registry
         target = registry.open(info.name, self._namespace, subresource)
         patched = body.apply_patch(self._resource, content_type, target.draft(), document)
-        body.check_patched(patched, kind or self._resource.gvk, custom=self._resource.custom and kind is None)
-        registry.check_address(patched, info.name, self._namespace)
+        gvk = kind or self._resource.gvk
         try:
+            body.check_patched(patched, gvk, content_type, custom=self._resource.custom and kind is None)
+            check_metadata(patched, gvk)
+            registry.check_address(patched, info.name, self._namespace)
             return registry.begin_replace(target, patched, call)
         except Nonconforming as error:
-            raise body.unfit_patch(error, patched) from error
+            raise body.unfit_patch(error, content_type, patched, document) from error
 
     def _begin_apply(self, subresource: str) -> Write:
         options = requestinfo.apply_options(self._query, self._request, self._user)
@@ -377,6 +390,12 @@ class _ResourceRequest:
 
 _NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 _ALL_NAMESPACES_VERBS = frozenset({"list", "watch"})
+
+
+@cache
+def _action_schema(kind: GroupVersionKind) -> Schema:
+    """Return the schema of the documents that an action takes."""
+    return Schema.from_openapi(catalog.schema_ref(kind), catalog.components())
 
 
 def _read_view(view: View, resource: Resource, entry: Entry) -> bytes:

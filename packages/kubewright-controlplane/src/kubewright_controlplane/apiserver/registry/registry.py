@@ -176,13 +176,9 @@ class Registry:
         Raises NotFound, Conflict (the uid differs from the stored one), Invalid, Forbidden, BadRequest.
         """
         metadata = self.check_address(obj, name, namespace)
-        if subresource:
-            if self.view(subresource).kind is None:
-                self._reject_unconditional(metadata)
-        elif self.resource.strategy.allow_create_on_update and not self.has(name, namespace):
+        creates = self.resource.strategy.allow_create_on_update and not subresource
+        if creates and not self.has(name, namespace):
             return self.begin_create(obj, namespace, call)
-        else:
-            self._reject_unconditional(metadata)
         target = self.open(name, namespace, subresource)
         self._reject_other_uid(metadata, target.old["metadata"])
         call = call or WriteCall()
@@ -227,7 +223,7 @@ class Registry:
         new["metadata"] = dict(new.get("metadata") or {})
         conform(self.resource, new, call)
         meta.metadata_of(new)
-        if not applied:
+        if not applied and call.options.field_manager:
             self._own_fields(old, new, target.subresource, call)
         return Update(self, target, attributes, call)
 
@@ -237,8 +233,8 @@ class Registry:
         metadata, old_metadata = meta.metadata_of(new), old["metadata"]
         meta.match_namespace(resource, metadata, old_metadata.get("namespace", ""))
         self._reject_stale(metadata, old_metadata)
-        errors = meta.validate_update(metadata, old_metadata)
         meta.keep_from_old(metadata, old_metadata)
+        errors = meta.validate_update(metadata, old_metadata)
         if resource.has_status and not target.subresource:
             _restore(new, old, "status")
         return errors
@@ -250,32 +246,28 @@ class Registry:
         meta.match_name(metadata, name)
         return metadata
 
-    def _reject_unconditional(self, metadata: JSONObject) -> None:
-        if not metadata.get("resourceVersion") and not self.resource.strategy.allow_unconditional_update:
-            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise Invalid.of(self.resource.plural, self.resource.group, metadata["name"], [error])
-
     def _reject_other_uid(self, metadata: JSONObject, old: JSONObject) -> None:
         """Reject a PUT whose uid is that of another object with the same name."""
         uid = metadata.get("uid")
         if uid and uid != old["uid"]:
             key = key_of(old.get("namespace", ""), old["name"])
+            group = f"{self.resource.group}/" if self.resource.custom else ""
             why = (
-                f"StorageError: invalid object, Code: 4, Key: /registry/{self.resource.plural}/{key}, "
+                f"StorageError: invalid object, Code: 4, Key: /registry/{group}{self.resource.plural}/{key}, "
                 "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
                 f"UID in precondition: {uid}, UID in object meta: {old['uid']}"
             )
             raise conflict(self.resource, old["name"], why)
 
     def _reject_stale(self, metadata: JSONObject, old: JSONObject) -> None:
-        """Reject a write that is based on another version of the object."""
-        version = metadata.get("resourceVersion") or old["resourceVersion"]
-        if not version.isdecimal():
-            raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
-        if version != old["resourceVersion"]:
-            raise modified(self.resource, old["name"])
-        metadata["resourceVersion"] = version
-        metadata.setdefault("uid", old["uid"])
+        """Reject a write that is based on another version of the object, or on none if the kind requires one."""
+        version, resource = meta.parse_version(metadata.get("resourceVersion") or ""), self.resource
+        if version is None and not resource.strategy.allow_unconditional_update:
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise Invalid.of(resource.plural, resource.group, old["name"], [error])
+        if version is not None and version != int(old["resourceVersion"]):
+            raise modified(resource, old["name"])
+        metadata["resourceVersion"] = old["resourceVersion"]
 
     # Deleting
 

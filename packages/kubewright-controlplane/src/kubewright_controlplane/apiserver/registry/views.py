@@ -28,9 +28,10 @@ class StatusView(View):
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
         new = {key: value for key, value in old.items() if key != "status"}
         if attributes.resource.custom:
-            new["metadata"] = old["metadata"] | {
-                key: view["metadata"][key] for key in ("resourceVersion", "managedFields") if key in view["metadata"]
-            }
+            metadata = view["metadata"]
+            new["metadata"] = old["metadata"] | {"resourceVersion": metadata.get("resourceVersion") or ""}
+            if "managedFields" in metadata:
+                new["metadata"]["managedFields"] = metadata["managedFields"]
         else:
             new["metadata"] = view["metadata"]
         if "status" in view:

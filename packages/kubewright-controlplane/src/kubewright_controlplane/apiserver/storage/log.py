@@ -53,10 +53,11 @@ COMPACT_EVERY = 50_000
 class SQLiteLog:
     """A log in the file `log.db` of a folder. It creates the folder if needed and locks it.
 
-    Raises ConfigError if another server uses the folder, or if it is not writable.
+    Without `sync`, a crash of the machine may lose the last commits. Raises ConfigError if another server uses the
+    folder, or if it is not writable.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, sync: bool = True) -> None:
         self._pending: list[Row] = []
         self._appended = 0
         self._commits = 0
@@ -66,7 +67,7 @@ class SQLiteLog:
         self._failure: sqlite3.Error | None = None
         self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubewright-log")
-        self._database = _open(folder)
+        self._database = _open(folder, sync=sync)
 
     def load(self) -> tuple[dict[str, dict[str, Entry]], int]:
         database = self._database
@@ -160,7 +161,7 @@ def _wake(future: asyncio.Future[None], error: Exception | None) -> None:
         future.set_exception(error)
 
 
-def _open(folder: Path) -> sqlite3.Connection:
+def _open(folder: Path, *, sync: bool) -> sqlite3.Connection:
     """Open the database for this process alone. SQLite's lock ends with the process."""
     owner = folder / "server.pid"
     try:
@@ -169,7 +170,7 @@ def _open(folder: Path) -> sqlite3.Connection:
         database = sqlite3.connect(folder / "log.db", check_same_thread=False, timeout=0)
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
         database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = FULL")
+        database.execute(f"PRAGMA synchronous = {'FULL' if sync else 'OFF'}")
         database.execute(_SCHEMA)
         with os.fdopen(_open_private(owner), "w") as file:
             file.truncate()
