@@ -29,6 +29,7 @@ VERSION ?=
 RELEASE_ARGS ?=
 LOCK_ARGS ?=
 MUTANTS_ARGS ?=
+ARGS ?=
 COVERAGE_TESTS ?= tests/unit
 # Tests and demos start many processes, so compiled modules are kept. `make clean` removes them.
 unexport PYTHONDONTWRITEBYTECODE
@@ -101,6 +102,10 @@ mutants: .venv/.tools ## Change the code at random places and see whether the un
 .PHONY: conformance
 conformance: .venv/.tools ## Run the raw HTTP conformance cases alone.
 	@$(BIN)/python -m pytest tests/conformance --kubewright-target=$(TARGET) -q $(PYTEST_ARGS)
+
+.PHONY: kubernetes-conformance
+kubernetes-conformance: .venv/.tools ## Run Kubernetes' own conformance suite, built from Go modules. ARGS='--target real --area sig-apps'
+	@$(BIN)/python -m tools.kubernetes_conformance $(ARGS)
 
 .PHONY: soak
 soak: .venv/.tools ## Churn objects for HOURS (3) and see that memory is flat.

@@ -9,6 +9,7 @@ golden projects         tests/golden/projects, by `kubewright init`, `create` an
 transcripts             tests/golden/transcripts, by their commands
 public API              tests/golden/api.txt, from the exports of the packages
 reference               docs/cli.md, from --help
+conformance             docs/kubernetes-conformance.md, from recorded results
 lock                    requirements-dev.lock: only checked; `make lock` writes it
 pictures                docs/pictures, from tools/pictures and the benchmarks' latest results
 """
@@ -68,6 +69,8 @@ def _steps(arguments: list[str]) -> Iterator[Step]:
     yield Step("public API", [sys.executable, ROOT / "tools" / "api.py", *arguments], ROOT)
     yield Step("requirements-dev.lock", [sys.executable, ROOT / "tools" / "lock.py", "--check"], ROOT)
     yield Step("pictures", [sys.executable, "-m", "tools.pictures", *arguments], ROOT)
+    command = [sys.executable, "-m", "tools.kubernetes_conformance.page", *arguments]
+    yield Step("docs/kubernetes-conformance.md", command, ROOT)
     yield Step("docs/cli.md", [sys.executable, ROOT / "tools" / "cli_page.py", *arguments], ROOT)
 
 

@@ -219,3 +219,31 @@ async def test_creates_in_a_terminating_namespace_are_rejected(api: API, ns: str
     assert answer.causes[0][0] == "NamespaceTerminating"
     assert "because it is being terminated" in answer.message
     await api.patch(f"{ns}/configmaps/held", {"metadata": {"finalizers": None}})
+
+
+async def test_the_rules_of_an_aggregated_role_belong_to_its_controller(api: API, ns: str) -> None:
+    name = ns.rpartition("/")[2]
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    selector = {"matchLabels": {"part-of": name}}
+    whole = {"metadata": {"name": name}, "aggregationRule": {"clusterRoleSelectors": [selector]}}
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    try:
+        (await api.post(roles, whole)).expect(201)
+        part = {"metadata": {"name": f"{name}-part", "labels": {"part-of": name}}, "rules": [rule]}
+        (await api.post(roles, part)).expect(201)
+
+        async def aggregated() -> dict[str, Any] | None:
+            found: dict[str, Any] = (await api.get(f"{roles}/{name}")).expect(200).json
+            return found if found["rules"] else None
+
+        found = await until(aggregated)
+        assert found["rules"] == [rule]
+        owners = {
+            (each["manager"], each["operation"])
+            for each in found["metadata"]["managedFields"]
+            if "f:rules" in each["fieldsV1"]
+        }
+        assert owners == {("clusterrole-aggregation-controller", "Apply")}
+    finally:
+        for each in (name, f"{name}-part"):
+            await api.delete(f"{roles}/{each}")

@@ -19,7 +19,16 @@ from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
 from kubewright_controlplane.real import RealControlPlane
 
 pytestmark = pytest.mark.timeout(1800)
-CASES = ("test_controllers.py", "test_controllers_workloads.py")
+CASES = (
+    "test_controllers.py",
+    "test_controllers_autoscaling.py",
+    "test_controllers_endpoints.py",
+    "test_controllers_jobs.py",
+    "test_controllers_nodes.py",
+    "test_controllers_scheduling.py",
+    "test_controllers_statefulsets.py",
+    "test_controllers_workloads.py",
+)
 
 
 async def test_the_embedded_controllers_work_on_a_real_api_server(kubewright_target: str) -> None:

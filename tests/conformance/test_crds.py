@@ -376,3 +376,83 @@ async def test_a_missing_namespace_is_reported_before_validation(gizmos: Gizmos)
     path = gizmos.path.replace(gizmos.path.split("/")[5], "nons")
     answer = (await gizmos.api.post(path, gizmos.gizmo())).expect(404)
     assert answer.message == 'namespaces "nons" not found'
+
+
+@pytest.mark.parametrize("group", ["example.k8s.io", "example.kubernetes.io"])
+async def test_groups_of_the_kubernetes_project_need_an_approval(api: API, group: str) -> None:
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    name = f"approvals.{group}"
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    names = {"plural": "approvals", "singular": "approval", "kind": "Approval"}
+    spec = {"group": group, "scope": "Cluster", "names": names, "versions": [version]}
+    body: dict[str, Any] = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    missing = (await api.post(crds, body)).expect(422)
+    assert missing.causes[0][:2] == ("FieldValueRequired", "metadata.annotations[api-approved.kubernetes.io]")
+    body["metadata"]["annotations"] = {"api-approved.kubernetes.io": "bogus"}
+    assert (await api.post(crds, body)).expect(422).causes[0][0] == "FieldValueInvalid"
+    body["metadata"]["annotations"] = {"api-approved.kubernetes.io": "https://example.com/1"}
+    (await api.post(crds, body)).expect(201)
+
+    async def condition() -> Any:
+        status = (await api.get(f"{crds}/{name}")).expect(200).json.get("status") or {}
+        found = [each for each in status.get("conditions") or () if each["type"].startswith("KubernetesAPIApproval")]
+        return found[0] if found else None
+
+    found = await until(condition)
+    assert (found["status"], found["reason"]) == ("True", "ApprovedAnnotation")
+    assert found["message"] == "approved in https://example.com/1"
+    patch = {"metadata": {"annotations": {"api-approved.kubernetes.io": None}}}
+    (await api.patch(f"{crds}/{name}", patch)).expect(422)
+    await api.delete(f"{crds}/{name}")
+
+
+async def test_a_list_that_preserves_unknown_fields_keeps_those_of_its_items(api: API, ns: str) -> None:
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    group = "preserving.example.com"
+    items = {"type": "object", "properties": {"a": {"type": "string"}}}
+    kept = {"type": "array", "x-kubernetes-preserve-unknown-fields": True, "items": items}
+    schema = {"x-kubernetes-preserve-unknown-fields": True, "type": "object", "properties": {"spec": kept}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "lists", "singular": "list", "kind": "PreservingList", "listKind": "PreservingLists"}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"lists.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    (await api.post(crds, body)).expect(201)
+    path = ns.replace("/api/v1", f"/apis/{group}/v1") + "/lists"
+
+    async def is_served() -> bool:
+        return (await api.get(path)).status == 200
+
+    await until(is_served)
+    obj = {"apiVersion": f"{group}/v1", "kind": "PreservingList", "metadata": {"name": "a"}, "spec": [{"b": {"c": 1}}]}
+    made = (await api.post(f"{path}?fieldValidation=Strict", obj)).expect(201).json
+    assert made["spec"] == [{"b": {"c": 1}}]
+    await api.delete(f"{crds}/lists.{group}")
+
+
+async def test_a_root_without_a_type_may_have_a_status(api: API) -> None:
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    group = "untyped.example.com"
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"x-kubernetes-preserve-unknown-fields": True}},
+        "subresources": {"status": {}},
+    }
+    names = {"plural": "untypeds", "singular": "untyped", "kind": "Untyped"}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"untypeds.{group}"},
+        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [version]},
+    }
+    (await api.post(f"{crds}?dryRun=All", body)).expect(201)

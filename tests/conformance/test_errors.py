@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from conformance.rawapi import API
@@ -202,3 +204,18 @@ async def test_delete_options_of_a_wrong_type_are_a_bad_request(
     answer = (await api.delete(f"{ns}/configmaps/a", options)).expect(400)
     assert answer.message.startswith(f"json: cannot unmarshal {field}")
     (await api.get(f"{ns}/configmaps/a")).expect(200)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"scopes": ["Terminating", "NotTerminating"]}, "conflicting scopes"),
+        ({"scopes": ["Bogus"]}, "unsupported scope"),
+        ({"scopes": ["BestEffort"], "hard": {"cpu": "1"}}, "unsupported scope applied to resource"),
+        ({"hard": {"pods": "1.5"}}, "must be an integer"),
+        ({"hard": {"count/jobs.batch": "1.5"}}, "must be an integer"),
+    ],
+)
+async def test_a_quota_that_cannot_be_enforced_is_rejected(api: API, ns: str, spec: Any, why: str) -> None:
+    answer = (await api.post(f"{ns}/resourcequotas", {"metadata": {"name": "q"}, "spec": spec})).expect(422)
+    assert answer.message.endswith(f": {why}")

@@ -153,3 +153,57 @@ async def test_an_apply_of_an_existing_object_may_omit_the_name(api: API, ns: st
     assert answer.message == "the name of the object (a based on URL) was undeterminable: name must be provided"
     await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})
     assert (await api.patch(target, body, "apply")).expect(200).json["data"] == {"k": "v"}
+
+
+async def test_line_breaks_in_base64_are_ignored(api: API, ns: str) -> None:
+    for value, stored in (("YWJj\nZGVm\r\n", "YWJjZGVm"), ("Y\nQ\n=\n=", "YQ=="), ("YR==", "YQ==")):
+        for path, field in (("secrets", "data"), ("configmaps", "binaryData")):
+            body = {"metadata": {"name": "a"}, field: {"a": value}}
+            made = (await api.post(f"{ns}/{path}?dryRun=All", body)).expect(201).json
+            assert made[field] == {"a": stored}
+    for value, offset in (("YW Jj", 2), ("YWJ", 0), ("=", 0), ("YQ==YQ==", 4), ("YWJj=", 4), ("YQ=a", 2)):
+        answer = (await api.post(f"{ns}/secrets", {"metadata": {"name": "a"}, "data": {"a": value}})).expect(400)
+        assert answer.message.endswith(f"illegal base64 data at input byte {offset}")
+
+
+async def test_a_strategic_merge_patch_of_a_wrong_type_is_reported_as_the_patch(api: API, ns: str) -> None:
+    await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})
+    for patch, shown, why in (
+        ({"metadata": "x"}, "map[metadata:x]", "cannot restore struct from: string"),
+        ({"data": []}, "map[data:[]]", "cannot restore map from slice"),
+        ({"metadata": {"finalizers": "x"}}, "map[metadata:map[finalizers:x]]", "cannot restore slice from string"),
+        ({"metadata": {"finalizers": [1]}}, "map[metadata:map[finalizers:[1]]]", "cannot convert int64 to string"),
+    ):
+        answer = (await api.patch(f"{ns}/configmaps/a", patch, "strategic")).expect(422)
+        assert answer.causes == [("FieldValueInvalid", "patch", f'Invalid value: "{shown}": {why}')]
+    answer = (await api.patch(f"{ns}/configmaps/a", {"metadata": "x"})).expect(422)
+    assert "cannot unmarshal string into Go struct field ConfigMap.metadata of type v1.ObjectMeta" in answer.message
+
+
+async def test_patches_that_are_not_of_their_type_are_rejected(api: API, ns: str) -> None:
+    await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})
+    target = f"{ns}/configmaps/a"
+    answer = (await api.patch(target, {"data": {}}, "json")).expect(400)
+    assert answer.message.endswith("cannot unmarshal object into Go value of type []handlers.jsonPatchOp")
+    assert (await api.patch(target, b"{", "merge")).expect(400).message.endswith("unexpected end of JSON input")
+    assert (await api.patch(target, b"null", "merge")).expect(400).message == "Invalid JSON Patch"
+    answer = (await api.patch(target, b'{"a":1}x', "strategic")).expect(400)
+    assert answer.message == "invalid character 'x' after top-level value"
+    (await api.patch(target, b"null", "strategic")).expect(200)
+    (await api.patch(target, {"kind": "Pod", "data": {"a": "b"}}, "strategic")).expect(200)
+
+
+@pytest.mark.parametrize("path", ["/api", "/apis/apps/v1", "/api/v1/namespaces/default", "/api/v1/namespaces/missing"])
+async def test_json_is_indented_for_people(api: API, path: str) -> None:
+    compact = await api.get(path)
+    assert compact.body.endswith(b"}\n")
+    assert compact.body.count(b"\n") == 1
+    for query, agent in (("?pretty=true", "a/1"), ("?pretty=1", "a/1"), ("", "curl/8"), ("", "Mozilla/5.0 (X11)")):
+        shown = await api.get(path + query, user_agent=agent)
+        assert b'\n  "kind": ' in shown.body
+        assert shown.json == compact.json
+    assert (await api.get(f"{path}?pretty=false", user_agent="curl/8")).body == compact.body
+
+
+async def test_the_version_is_always_indented(api: API) -> None:
+    assert b'\n  "gitVersion": "v1.36.1"' in (await api.get("/version")).expect(200).body

@@ -6,6 +6,9 @@ kubectl, etcd, kwok, the distribution registry and helm in fixed versions. The b
 link `current` next to it points to the latest build. kwok's stages, which define how simulated Pods and nodes behave,
 are in `<hash>/stages`. If the build exists already, the script only prints its directory.
 
+With `--conformance`, the script builds the conformance suite of Kubernetes instead: `e2e.test`, `agnhost` and kubectl,
+in `conformance-<hash>/bin`.
+
 The script prints progress on standard error and the directory of the binaries on standard output, so that
 `export KUBEBUILDER_ASSETS=$(python tools/controlplane/build.py)` works. It uses only the standard library.
 """
@@ -21,11 +24,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 KUBERNETES_VERSION = "v1.36.1"
+KUBERNETES_COMMIT = "756939600b9a7180fc2df6550a4585b638875e67"
+"""The commit of the version's tag. A build from a module does not know it."""
 KUBERNETES_RELEASED = "2026-05-12T09:51:33Z"
 _VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
@@ -49,6 +55,13 @@ BINARIES = (
     Binary("helm", "helm", "helm.sh/helm/v4/cmd/helm"),
 )
 
+CONFORMANCE = (
+    Binary("e2e.test", "conformance", "k8s.io/kubernetes/test/e2e"),
+    Binary("agnhost", "conformance", "k8s.io/kubernetes/test/images/agnhost"),
+    Binary("kubectl", "conformance", "k8s.io/kubernetes/cmd/kubectl"),
+)
+"""A name that ends with `.test` is built from the tests of its package."""
+
 STAGES = ("pod/fast", "node/fast", "node/heartbeat-with-lease")
 """Pods and nodes become ready immediately, and nodes stay ready."""
 
@@ -60,9 +73,11 @@ class BuildError(Exception):
 def main() -> int:
     parser = argparse.ArgumentParser(description="Build the real control plane from Go modules into a cache.")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="folder to build into (%(default)s)")
-    cache: Path = parser.parse_args().cache
+    parser.add_argument("--conformance", action="store_true", help="build the conformance suite instead")
+    arguments = parser.parse_args()
+    cache: Path = arguments.cache
     try:
-        print(build(cache) / "bin")
+        print((build_conformance(cache) if arguments.conformance else build(cache)) / "bin")
     except BuildError as error:
         say(f"The real control plane was not built: {error}")
         return 1
@@ -74,31 +89,49 @@ def default_cache() -> Path:
 
 
 def build(cache: Path) -> Path:
-    """Return the directory with `bin` and `stages`, and build it if it does not exist.
-
-    An interrupted build leaves nothing that looks complete.
-    """
+    """Return the directory with `bin` and `stages`, and build it if it does not exist."""
     target = cache / fingerprint()
     if not target.is_dir():
         check_go()
-        cache.mkdir(parents=True, exist_ok=True)
         say(f"Building Kubernetes {KUBERNETES_VERSION}, etcd and kwok. The first build takes ten minutes on two cores.")
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=cache) as scratch:
-            work = Path(scratch) / target.name
-            compile_into(work / "bin")
-            copy_stages(work / "stages")
-            if not target.is_dir():  # another process may have built it
-                work.rename(target)
+        build_into(target, BINARIES)
     point_current_to(target)
     return target
 
 
+def build_conformance(cache: Path) -> Path:
+    """Return the directory with the `bin` of the conformance suite, and build it if it does not exist."""
+    target = cache / f"conformance-{fingerprint_of((linker_flags(), CONFORMANCE), CONFORMANCE)}"
+    if not target.is_dir():
+        check_go()
+        say(f"Building the conformance suite of Kubernetes {KUBERNETES_VERSION}. The first build takes some minutes.")
+        build_into(target, CONFORMANCE)
+    return target
+
+
+def build_into(target: Path, binaries: Sequence[Binary]) -> None:
+    """Build `binaries` into `target`. An interrupted build leaves nothing that looks complete."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=target.parent) as scratch:
+        work = Path(scratch) / target.name
+        compile_into(work / "bin", binaries)
+        if binaries is BINARIES:
+            copy_stages(work / "stages")
+        if not target.is_dir():  # another process may have built it
+            work.rename(target)
+
+
 def fingerprint() -> str:
     """Return a hash of the modules, the binaries and the platform."""
-    recipe = (platform.system(), platform.machine(), linker_flags(), BINARIES, STAGES)
-    digest = hashlib.sha256(repr(recipe).encode())
+    return fingerprint_of((linker_flags(), BINARIES, STAGES), BINARIES)
+
+
+def fingerprint_of(recipe: tuple[object, ...], binaries: Sequence[Binary]) -> str:
+    digest = hashlib.sha256(repr((platform.system(), platform.machine(), *recipe)).encode())
+    modules = {binary.module for binary in binaries}
     for file in sorted(HERE.glob("*/go.*")):
-        digest.update(file.read_bytes())
+        if file.parent.name in modules:
+            digest.update(file.read_bytes())
     return f"{KUBERNETES_VERSION}-{digest.hexdigest()[:12]}"
 
 
@@ -115,16 +148,17 @@ def check_go() -> None:
         raise BuildError(f"the installed Go cannot build it ({asked.stderr.strip()}). Install Go 1.26 or newer.")
 
 
-def compile_into(directory: Path) -> None:
+def compile_into(directory: Path, binaries: Sequence[Binary]) -> None:
     directory.mkdir(parents=True)
-    for number, binary in enumerate(BINARIES, start=1):
-        say(f"  [{number}/{len(BINARIES)}] {binary.name} ...")
+    for number, binary in enumerate(binaries, start=1):
+        say(f"  [{number}/{len(binaries)}] {binary.name} ...")
         started = time.monotonic()
+        command = ("test", "-c", "-vet=off") if binary.name.endswith(".test") else ("build",)
         flags = ("-trimpath", "-ldflags", linker_flags(), "-o", str(directory / binary.name))
-        built = go("build", *flags, binary.package, module=binary.module)
+        built = go(*command, *flags, binary.package, module=binary.module)
         if built.returncode != 0:
-            raise BuildError(f"`go build {binary.package}` failed:\n{built.stderr.strip()}")
-        say(f"  [{number}/{len(BINARIES)}] {binary.name} built in {time.monotonic() - started:.0f} s")
+            raise BuildError(f"`go {command[0]} {binary.package}` failed:\n{built.stderr.strip()}")
+        say(f"  [{number}/{len(binaries)}] {binary.name} built in {time.monotonic() - started:.0f} s")
 
 
 def linker_flags() -> str:
@@ -134,7 +168,7 @@ def linker_flags() -> str:
         "gitVersion": KUBERNETES_VERSION,
         "gitMajor": major,
         "gitMinor": minor,
-        "gitCommit": "",
+        "gitCommit": KUBERNETES_COMMIT,
         "gitTreeState": "clean",
         "buildDate": KUBERNETES_RELEASED,
     }

@@ -9,6 +9,7 @@ import pytest
 
 from kubewright.apis.core.v1 import Pod
 from kubewright_controlplane.controllers.job import indexes, policy, progress, tally
+from kubewright_controlplane.controllers.job.perindex import Failures
 from kubewright_controlplane.controllers.job.podtemplate import build_pod
 
 from .objects import NOW, ago, job, pod
@@ -33,7 +34,8 @@ def ended(name: str, code: int, seconds_ago: float) -> Pod:
 )
 def test_indexes_are_written_as_ranges_and_parsed(numbers: set[int], text: str) -> None:
     assert indexes.text_of(numbers) == text
-    assert indexes.parse(text) == numbers
+    assert indexes.parse(text, 7) == numbers
+    assert indexes.parse(text, 4) == {each for each in numbers if each < 4}
 
 
 def test_active_pods_never_exceed_the_remaining_completions() -> None:
@@ -71,7 +73,7 @@ def test_an_index_counts_once_however_many_pods_succeeded_on_it() -> None:
     asked = job(completionMode="Indexed", completions=3, status={"completedIndexes": "0"})
     found = tally.Tally.of(asked, [worker("a", "Succeeded", index=1), worker("b", "Succeeded", index=1)])
     assert found.succeeded_indexes == {0, 1}
-    assert found.free_indexes(asked, [], 5) == [2]
+    assert found.free_indexes(asked, [], 5, frozenset()) == [2]
 
 
 def test_a_second_pod_of_an_index_is_surplus() -> None:
@@ -97,8 +99,8 @@ def test_each_consecutive_failure_doubles_the_pause() -> None:
 def test_a_job_fails_when_more_pods_failed_than_its_limit() -> None:
     asked = job(backoffLimit=1)
     present = [worker("a", "Failed"), worker("b", "Failed")]
-    one = progress.verdict(asked, present[:1], tally.Tally.of(asked, present[:1]), NOW)
-    two = progress.verdict(asked, present, tally.Tally.of(asked, present), NOW)
+    one = progress.verdict(asked, present[:1], tally.Tally.of(asked, present[:1]), Failures(frozenset(), {}), NOW)
+    two = progress.verdict(asked, present, tally.Tally.of(asked, present), Failures(frozenset(), {}), NOW)
     assert one is None
     assert two is not None
     assert two.reason == "BackoffLimitExceeded"
@@ -106,7 +108,7 @@ def test_a_job_fails_when_more_pods_failed_than_its_limit() -> None:
 
 def test_a_job_fails_after_its_deadline() -> None:
     asked = job(activeDeadlineSeconds=10, status={"startTime": ago(10)})
-    found = progress.verdict(asked, [], tally.Tally.of(asked, []), NOW)
+    found = progress.verdict(asked, [], tally.Tally.of(asked, []), Failures(frozenset(), {}), NOW)
     assert found is not None
     assert found.reason == "DeadlineExceeded"
 
@@ -114,7 +116,7 @@ def test_a_job_fails_after_its_deadline() -> None:
 def test_a_decision_is_kept() -> None:
     condition = {"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded", "message": "m"}
     asked = job(status={"conditions": [condition]})
-    found = progress.verdict(asked, [], tally.Tally.of(asked, []), NOW)
+    found = progress.verdict(asked, [], tally.Tally.of(asked, []), Failures(frozenset(), {}), NOW)
     assert found == progress.End(False, "DeadlineExceeded", "m")
 
 
@@ -140,7 +142,7 @@ def test_a_success_policy_ends_a_job_early() -> None:
 
 def test_the_pod_of_an_index_does_not_change_the_template() -> None:
     asked = job(completionMode="Indexed")
-    made = build_pod(asked, 3)
+    made = build_pod(asked, 3, {})
     assert made.metadata.generate_name == "work-3-"
     assert made.metadata.finalizers == [tally.FINALIZER]
     assert made.spec.hostname == "work-3"

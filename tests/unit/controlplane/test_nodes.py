@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from kubewright.apis.core.v1 import Pod, PodStatus
+from kubewright.apis.core.v1 import Node, Pod, PodStatus
 from kubewright.controllers import Request
 from kubewright_controlplane.common.network import PodAddresses
 from kubewright_controlplane.kubelet.simulated import ANNOTATION, Outcome, outcome_of
 from kubewright_controlplane.kubelet.status import status_of
-from kubewright_controlplane.scheduler.placement import Placement
-from kubewright_controlplane.scheduler.scheduler import refusal
+from kubewright_controlplane.scheduler.cluster import NodeInfo, Placement
+from kubewright_controlplane.scheduler.filters import Filter, View
+from kubewright_controlplane.scheduler.podinfo import PodInfo, requests_of
+from kubewright_controlplane.scheduler.volumes import VolumeCheck
 
 from .objects import NOW, node, pod
+
+
+def refusal(asking: Pod, offered: Node) -> str | None:
+    """Return why the Pod cannot run on the node."""
+    info = NodeInfo(offered.metadata.name)
+    info.node, info.allocatable = offered, {"pods": 10}
+    found = Filter(asking, PodInfo.of(asking), View([info], [], [], {}), VolumeCheck(cast("Any", None))).refusal(info)
+    return found.reasons[0] if found is not None else None
 
 
 def wants(**term: Any) -> Pod:
@@ -69,12 +79,27 @@ def test_a_cordoned_node_accepts_no_pods() -> None:
 
 def test_pods_are_counted_on_their_nodes() -> None:
     placement = Placement()
-    placement.seed([pod("a", nodeName="n"), pod("b", nodeName="n"), pod("c")])
-    assert placement.on("n") == 2
-    placement.see(pod("a", nodeName="n", status={"phase": "Succeeded"}))
-    placement.put(Request("d", "b"), "m")
-    placement.put(Request("d", "b"), "m")
-    assert (placement.on("n"), placement.on("m")) == (0, 1)
+    for each in (pod("a", nodeName="n"), pod("b", nodeName="n"), pod("c")):
+        placement.see(each)
+    n, m = placement.node("n"), placement.node("m")
+    assert (len(n.pods), len(m.pods)) == (2, 0)
+    assert placement.see(pod("a", nodeName="n", status={"phase": "Succeeded"}))
+    assert len(n.pods) == 1
+    waiting = PodInfo.of(pod("c", nodeName="m"))
+    placement.assume(waiting)
+    placement.see(pod("c"))  # an event from before the binding
+    assert len(m.pods) == 1
+    assert placement.forget(waiting.key)
+    assert not m.pods
+
+
+def test_init_containers_raise_the_requests_of_a_pod() -> None:
+    def container(cpu: str, **more: Any) -> dict[str, Any]:
+        return {"name": f"c{cpu}", "image": "i", "resources": {"requests": {"cpu": cpu}}, **more}
+
+    inits = [container("100m", restartPolicy="Always"), container("2"), container("300m")]
+    asking = pod(containers=[container("1"), container("500m")], initContainers=inits, overhead={"cpu": "10m"})
+    assert requests_of(asking) == {"cpu": 2110}
 
 
 def test_a_pod_keeps_its_address_until_it_is_deleted() -> None:

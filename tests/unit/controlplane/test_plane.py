@@ -71,7 +71,7 @@ def until(check: Callable[[], Awaitable[bool]]) -> Awaitable[None]:
 
 async def test_an_unknown_controller_name_is_rejected() -> None:
     async with server() as (transport, _):
-        with pytest.raises(ConfigError, match='no controller "deployments" to switch off; choose from: cronjob'):
+        with pytest.raises(ConfigError, match='no controller "deployments" to switch off; choose from: cert'):
             ControlPlane(transport, ControlPlaneOptions(disabled=["deployments"]))
 
 
@@ -206,19 +206,6 @@ async def test_a_job_whose_pods_fail_fails() -> None:
             return any(each.type == "Failed" and each.status == "True" for each in found.status.conditions)
 
         await until(failed)
-
-
-async def test_an_unsupported_field_of_a_job_is_reported() -> None:
-    async with server() as (transport, client), running(transport):
-        spec = {"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1}
-        template = {"spec": {"containers": CONTAINERS, "restartPolicy": "Never"}}
-        document = {"metadata": {"name": "j", "namespace": "default"}, "spec": {**spec, "template": template}}
-        await client.create(codec.from_dict(Job, document))
-
-        async def told() -> bool:
-            return any(each.reason == "Unsupported" for each in await client.list(Event, namespace="default"))
-
-        await until(told)
 
 
 def _definition() -> CustomResourceDefinition:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
+import socket
+import ssl
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -151,3 +154,107 @@ def test_a_header_that_cannot_be_sent_is_named_without_its_value() -> None:
     with pytest.raises(ValueError, match="the header 'authorization' contains a line break or NUL") as caught:
         wire.lines([("accept", "a"), ("authorization", "Bearer secret\nmore")])
     assert "secret" not in str(caught.value)
+
+
+GET = b"GET /x HTTP/1.1\r\nHost: x\r\n"
+LAST = GET + b"Connection: close\r\n\r\n"
+
+
+async def silent(port: int, number: int) -> list[asyncio.StreamReader]:
+    """Open connections one after the other, and send nothing."""
+    return [(await asyncio.open_connection("127.0.0.1", port))[0] for _ in range(number)]
+
+
+async def test_silent_connections_do_not_keep_other_clients_out(serve: Serve) -> None:
+    server = await serve(count, Limits(connections=4))
+    readers = await silent(server.port, 20)
+    assert (await said(server.port, LAST)).startswith(b"HTTP/1.1 200 ")
+    assert await readers[0].read() == b"", "the oldest is closed"
+
+
+async def test_clients_that_never_finish_their_handshake_do_not_keep_others_out(
+    server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    server = Server(count, ssl=server_tls, limits=Limits(connections=4))
+    await server.start()
+    try:
+        readers = await silent(server.port, 20)
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=client_tls)
+        writer.write(LAST)
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+        assert await readers[0].read() == b""
+        writer.close()
+    finally:
+        await server.close()
+
+
+async def test_a_handshake_and_a_first_request_have_a_time_limit(serve: Serve, server_tls: ssl.SSLContext) -> None:
+    limits = Limits(greeting_timeout=0.3)
+    server = Server(count, ssl=server_tls, limits=limits)
+    await server.start()
+    try:
+        assert await said(server.port, b"") == b""
+    finally:
+        await server.close()
+    plain = await serve(count, limits)
+    assert await said(plain.port, b"") == b""
+    assert (await said(plain.port, b"GET /x")).startswith(b"HTTP/1.1 408 ")
+
+
+async def test_clients_that_have_authenticated_and_watches_survive_a_flood_of_connections(serve: Serve) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"begun"
+        await asyncio.Event().wait()
+
+    async def handler(request: Request) -> Response:
+        request.authenticated = request.headers.get("x-user") == "known"
+        return Response(200, {}, endless() if request.path == "/watch" else b"done")
+
+    server = await serve(handler, Limits(connections=8))
+    watch, watcher = await asyncio.open_connection("127.0.0.1", server.port)
+    watcher.write(b"GET /watch HTTP/1.1\r\nHost: x\r\n\r\n")
+    await watch.readuntil(b"begun")
+    known, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    for _ in range(3):
+        writer.write(GET + b"X-User: known\r\n\r\n")
+        await known.readuntil(b"done")
+        await silent(server.port, 20)
+    assert not watch.at_eof()
+    for each in (watcher, writer):
+        each.transport.abort()
+
+
+async def test_busy_connections_are_not_closed_for_new_ones(serve: Serve) -> None:
+    arrived, proceed = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: Request) -> Response:
+        arrived.set()
+        await proceed.wait()
+        return await count(request)
+
+    server = await serve(wait, Limits(connections=1))
+    first = asyncio.create_task(said(server.port, LAST))
+    await arrived.wait()
+    assert await said(server.port, LAST) == b""
+    proceed.set()
+    assert (await first).startswith(b"HTTP/1.1 200 ")
+    assert (await said(server.port, LAST)).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_server_without_file_descriptors_continues_to_accept(serve: Serve) -> None:
+    server = await serve(count)
+    await silent(server.port, 1)
+    sockets = [socket.socket() for _ in range(3)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (sockets[-1].fileno() + 1, hard))
+    try:
+        for each in sockets:
+            each.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(each, ("127.0.0.1", server.port))
+        sockets[-1].sendall(LAST)
+        answer = await asyncio.get_running_loop().sock_recv(sockets[-1], 1000)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for each in sockets:
+            each.close()

@@ -8,7 +8,6 @@ import socket
 import ssl
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 
 import pytest
 import trustme
@@ -300,18 +299,6 @@ async def test_any_port_on_all_interfaces_is_one_port() -> None:
             writer.close()
     finally:
         await server.close()
-
-
-async def test_connections_over_the_limit_are_closed(serve: Serve) -> None:
-    server = await serve(echo, Limits(connections=1, idle_timeout=0.5))
-    _, first = await asyncio.open_connection("127.0.0.1", server.port)
-    await asyncio.sleep(0.01)
-    with suppress(ConnectionResetError):
-        assert await talk(server.port, b"GET / HTTP/1.1\r\n" + HOST + b"\r\n") == b""
-    first.close()
-    await first.wait_closed()
-    said = await talk(server.port, last(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"))
-    assert said.startswith(b"HTTP/1.1 200 ")
 
 
 async def test_an_exception_in_the_handler_is_a_500_and_logged(

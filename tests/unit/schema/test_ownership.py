@@ -178,6 +178,17 @@ def test_changing_a_field_of_another_manager_is_a_conflict(server: Server) -> No
     )
 
 
+def test_many_conflicts_are_counted_and_the_first_are_listed(server: Server) -> None:
+    server.apply(thing_with({}, labels={str(each): "1" for each in range(5000)}), "one")
+    with pytest.raises(Conflict) as refused:
+        server.apply(thing_with({}, labels={str(each): "2" for each in range(5000)}), "me")
+    first, *listed, last = str(refused.value).split("\n")
+    assert first == 'Apply failed with 5000 conflicts: conflicts with "one":'
+    assert listed[0] == "- .metadata.labels.0"
+    assert last == "and 4000 more"
+    assert len(listed) == len(refused.value.causes) == 1000
+
+
 def test_conflicts_are_listed_by_manager(server: Server) -> None:
     server.apply(thing_with({"containers": [{"name": "c", "image": "1", "command": ["x"]}]}), "one")
     server.write({**(server.live or {}), "metadata": {"name": "a", "labels": {"l": "1"}}}, "two", subresource="sub")

@@ -18,6 +18,7 @@ import msgspec
 
 from kubewright.client._client import Client
 from kubewright.client._config import Config
+from kubewright.machinery import names
 from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
@@ -36,9 +37,19 @@ F = TypeVar("F", bound=Callable[..., object])
 def namespace_option(function: F) -> F:
     """Add `--namespace`, and the options of the kubeconfig."""
     option = click.option(
-        "--namespace", "-n", default="", help="Namespace of the manager.  [default: from the settings]"
+        "--namespace",
+        "-n",
+        default="",
+        callback=_valid_namespace,
+        help="Namespace of the manager.  [default: from the settings]",
     )
     return option(kubeconfig_options(function))
+
+
+def _valid_namespace(_context: click.Context, _option: click.Parameter, namespace: str) -> str:
+    for error in names.dns1123_label(namespace) if namespace else ():
+        raise click.BadParameter(f'"{namespace}": {error}')
+    return namespace
 
 
 def yes_option(function: F) -> F:

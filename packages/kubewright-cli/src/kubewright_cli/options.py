@@ -9,6 +9,8 @@ from typing import TypeVar
 import click
 
 from kubewright.client._config import Config
+from kubewright.machinery.errors import ConfigError
+from kubewright_cli.manifests.reference import Reference
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -30,6 +32,19 @@ def config_of(kubeconfig: Path | None, context: str | None) -> Config:
 def image_option(function: F) -> F:
     """Add `--image`, which is empty if not given."""
     option = click.option(
-        "--image", metavar="IMAGE", default="", help="Image of the manager.  [default: from the settings]"
+        "--image",
+        metavar="IMAGE",
+        default="",
+        callback=_valid_image,
+        help="Image of the manager.  [default: from the settings]",
     )
     return option(function)
+
+
+def _valid_image(_context: click.Context, _option: click.Parameter, image: str) -> str:
+    if image:
+        try:
+            Reference.parse(image)
+        except ConfigError as error:
+            raise click.BadParameter(str(error)) from None
+    return image

@@ -95,6 +95,7 @@ class Environment:
         options = replace(
             self._options or ControlPlaneOptions(),
             ca=ca,
+            sign=self.served.authority.sign,
             processes=pods,
             api=api,
             migrates_storage=self._migrates_storage,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from kubewright._runtime.clock import SystemClock
 from kubewright.client._client import Client
@@ -19,53 +20,65 @@ from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.permissions import unrestricted
 from kubewright_controlplane.common.selection import SCOPES
 from kubewright_controlplane.common.warnings import WithoutWarnings
-from kubewright_controlplane.controllers.cronjob.controller import cronjob_controller
-from kubewright_controlplane.controllers.daemonset.controller import daemonset_controller
 from kubewright_controlplane.controllers.deployment.controller import deployment_controller
 from kubewright_controlplane.controllers.endpoints import endpoints_controller
 from kubewright_controlplane.controllers.endpointslice import endpointslice_controller
+from kubewright_controlplane.controllers.endpointslicemirroring import endpointslicemirroring_controller
 from kubewright_controlplane.controllers.garbage.watcher import GarbageCollector
 from kubewright_controlplane.controllers.job.controller import job_controller
 from kubewright_controlplane.controllers.namespace import namespace_controller
+from kubewright_controlplane.controllers.nodelifecycle import node_lifecycle_controller
 from kubewright_controlplane.controllers.podgarbage import pod_garbage_controller
 from kubewright_controlplane.controllers.replicaset import replicaset_controller
 from kubewright_controlplane.controllers.serviceaccount import serviceaccount_controller
-from kubewright_controlplane.controllers.statefulset.controller import statefulset_controller
 from kubewright_controlplane.controllers.storage import provisioner
 from kubewright_controlplane.controllers.storage.claims import claim_controller
 from kubewright_controlplane.controllers.storage.volumes import volume_controller
 from kubewright_controlplane.controllers.storagemigration import storage_version_migrator
+from kubewright_controlplane.controllers.tainteviction import taint_eviction_controller
 from kubewright_controlplane.controllers.ttl import ttl_after_finished_controller
 from kubewright_controlplane.kubelet.kubelet import kubelet
 from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
 from kubewright_controlplane.kubelet.processes import ProcessPods, ProcessRuntime
 from kubewright_controlplane.kubelet.sandbox import APIAddress
+from kubewright_controlplane.ondemand import OnDemand
 from kubewright_controlplane.proxy import nodeports
+from kubewright_controlplane.rarekinds import NAMES as RARE
+from kubewright_controlplane.rarekinds import RareKinds
 from kubewright_controlplane.scheduler.scheduler import scheduler
 
+if TYPE_CHECKING:
+    from kubewright_controlplane.controllers.certificates import Sign
+
+_NAME: Final = "kube-controller-manager"
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
 PROVISIONER: Final = "simulated-provisioner"
-NAMES: Final = (
-    "cronjob-controller",
-    "daemonset-controller",
-    "deployment-controller",
-    "endpoints-controller",
-    "endpointslice-controller",
-    GARBAGE_COLLECTOR,
-    "job-controller",
-    "namespace-controller",
-    "persistentvolume-binder-controller",
-    "pod-garbage-collector-controller",
-    "replicaset-controller",
-    "serviceaccount-controller",
-    "statefulset-controller",
-    "storage-version-migrator-controller",
-    "ttl-after-finished-controller",
-    "default-scheduler",
-    KUBELET,
-    nodeports.NAME,
-    PROVISIONER,
+NAMES: Final = tuple(
+    sorted(
+        (
+            "deployment-controller",
+            "endpoints-controller",
+            "endpointslice-controller",
+            "endpointslice-mirroring-controller",
+            GARBAGE_COLLECTOR,
+            "job-controller",
+            "namespace-controller",
+            "node-lifecycle-controller",
+            "persistentvolume-binder-controller",
+            "pod-garbage-collector-controller",
+            "replicaset-controller",
+            "serviceaccount-controller",
+            "storage-version-migrator-controller",
+            "taint-eviction-controller",
+            "ttl-after-finished-controller",
+            "default-scheduler",
+            KUBELET,
+            nodeports.NAME,
+            PROVISIONER,
+            *RARE,
+        )
+    )
 )
 """The names of all controllers, by which they are switched off."""
 
@@ -80,8 +93,14 @@ class ControlPlaneOptions:
     """The number of simulated nodes at the start."""
     ca: str = ""
     """The cluster's CA in PEM, published to every namespace."""
+    sign: Sign | None = None
+    """Signs certificate requests with the key of the CA. None: requests are approved, but not signed."""
     version: str = VERSION
     """The version that nodes report."""
+    node_grace_seconds: float = 50
+    """How long a kubelet may be silent before the conditions of its node become unknown. Simulated nodes never are."""
+    autoscaler_seconds: float = 15
+    """How often a HorizontalPodAutoscaler looks at its metrics."""
     migrates_storage: bool = False
     """The API server serves StorageVersionMigrations, and their controller runs."""
     processes: ProcessPods | None = None
@@ -101,21 +120,23 @@ class ControlPlane:
                 raise ConfigError(f'there is no controller "{name}" to switch off; choose from: {", ".join(NAMES)}')
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
-        self._client = Client(
-            transport=transport, user_agent="kube-controller-manager", field_manager="kube-controller-manager"
-        )
+        self._client = Client(transport=transport, user_agent=_NAME, field_manager=_NAME)
         network = ProcessNetwork.embedded() if self._runs_processes() else ProcessNetwork(None)
         self._processes = self._process_runtime(network)
         self._node_ports = nodeports.NodePorts(network) if self._processes and self._runs(nodeports.NAME) else None
         self._manager = Manager(
             self._controllers(),
-            name="kube-controller-manager",
+            name=_NAME,
             transport=transport,
             scopes=SCOPES,
             health_address="0",
             metrics_address="0",
         )
         self._manager.add(self._register)
+        period = timedelta(seconds=self._options.autoscaler_seconds)
+        demands = RareKinds(self._client, self._clock, autoscaler_period=period, sign=self._options.sign).demands()
+        wanted = [demand for name, demand in demands.items() if self._runs(name)]
+        self._manager.add(OnDemand(wanted, self._client, lambda: self._manager.client, _NAME).run)
         if self._processes is not None:
             self._manager.add(self._processes.run)
         if self._node_ports is not None:
@@ -149,22 +170,25 @@ class ControlPlane:
 
     def _controllers(self) -> list[Controller[Any]]:
         live, clock = self._client, self._clock
+        grace = timedelta(seconds=self._options.node_grace_seconds)
         known: Mapping[str, Sequence[Controller[Any]]] = {
-            "cronjob-controller": [cronjob_controller(clock)],
-            "daemonset-controller": [daemonset_controller(live, clock)],
             "deployment-controller": [deployment_controller(live, clock)],
             "endpoints-controller": [endpoints_controller()],
             "endpointslice-controller": [endpointslice_controller()],
+            "endpointslice-mirroring-controller": [endpointslicemirroring_controller()],
             "job-controller": [job_controller(live, clock)],
             "namespace-controller": [namespace_controller(live, clock)],
+            "node-lifecycle-controller": [
+                node_lifecycle_controller(live, clock, simulated=self._runs(KUBELET), grace=grace)
+            ],
             "persistentvolume-binder-controller": [claim_controller(), volume_controller(live, provisioner.NAME)],
             "pod-garbage-collector-controller": [pod_garbage_controller(live, clock)],
             "replicaset-controller": [replicaset_controller(live, clock)],
             "serviceaccount-controller": [serviceaccount_controller(self._options.ca)],
-            "statefulset-controller": [statefulset_controller(live, clock)],
             "storage-version-migrator-controller": [storage_version_migrator(live, clock)]
             if self._options.migrates_storage
             else [],
+            "taint-eviction-controller": [taint_eviction_controller(clock)],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
             KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],

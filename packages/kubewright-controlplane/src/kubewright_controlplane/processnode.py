@@ -27,6 +27,7 @@ from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
 from kubewright_controlplane.common.network import ProcessNetwork
+from kubewright_controlplane.common.nodes import PROCESSES
 from kubewright_controlplane.common.permissions import unrestricted
 from kubewright_controlplane.common.selection import SCOPES
 from kubewright_controlplane.kubelet.images import Image
@@ -38,7 +39,7 @@ from kubewright_controlplane.kubelet.server import KubeletAPI, KubeletServer
 from kubewright_controlplane.ports import LOOPBACK
 from kubewright_controlplane.proxy.nodeports import NodePorts, proxy
 
-LABEL: Final = "kubewright.dev/processes"
+LABEL: Final = PROCESSES
 """The label of such nodes, and the key of their taint."""
 _HEARTBEAT: Final = timedelta(seconds=10)
 _WEBSOCKETS: Final = "ExtendWebSocketsToKubelet"

@@ -158,14 +158,15 @@ async def test_built_in_kinds_are_encoded_as_protobuf_if_nothing_else_is_accepte
 
 
 async def test_requests_and_objects_are_counted(api: API) -> None:
-    await api.config_map("a")
+    secrets = CONFIG_MAPS.replace("configmaps", "secrets")
+    await api.ok("POST", secrets, {"metadata": {"name": "a"}})
     text = (await (await api("GET", "/metrics")).read()).decode()
-    assert 'resource="configmaps",scope="namespace",subresource="",verb="CREATE",version="v1"} 1.0' in text
-    assert 'apiserver_storage_objects{resource="configmaps"} 2.0' in text  # and one that every cluster has
-    stored = len(await (await api("GET", f"{CONFIG_MAPS}/a")).read())
-    assert f'apiserver_resource_size_estimate_bytes{{resource="configmaps"}} {float(stored)}' in text
-    assert 'kubewright_history_events{resource="configmaps"} 1.0' in text
-    assert f'kubewright_history_bytes{{resource="configmaps"}} {float(stored)}' in text
+    assert 'resource="secrets",scope="namespace",subresource="",verb="CREATE",version="v1"} 1.0' in text
+    assert 'apiserver_storage_objects{resource="secrets"} 1.0' in text
+    stored = len((await (await api("GET", f"{secrets}/a")).read()).rstrip())
+    assert f'apiserver_resource_size_estimate_bytes{{resource="secrets"}} {float(stored)}' in text
+    assert 'kubewright_history_events{resource="secrets"} 1.0' in text
+    assert f'kubewright_history_bytes{{resource="secrets"}} {float(stored)}' in text
 
 
 async def test_requests_for_names_that_do_not_exist_share_their_counters(api: API) -> None:

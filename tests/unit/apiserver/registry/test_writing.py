@@ -42,11 +42,13 @@ async def test_the_second_of_two_writes_to_one_version_gets_a_conflict(api: API)
 
 async def test_clients_cannot_change_metadata_that_the_server_assigns(api: API) -> None:
     made = await api.config_map("a")
-    owned = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7, "deletionTimestamp": "2001-01-01T00:00:00Z"}
+    owned = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7}
     changed = await api.ok("PUT", f"{CONFIG_MAPS}/a", {"metadata": {"name": "a", **owned}, "data": {"k": "v"}})
     assert changed["metadata"]["creationTimestamp"] == made["metadata"]["creationTimestamp"]
-    assert "deletionTimestamp" not in changed["metadata"]
     assert "generation" not in changed["metadata"]
+    deleted = {"metadata": {"name": "a", "deletionTimestamp": "2001-01-01T00:00:00Z"}}
+    message = 'metadata.deletionTimestamp: Invalid value: "2001-01-01T00:00:00Z": field is immutable'
+    assert message in (await api.rejected(422, "PUT", f"{CONFIG_MAPS}/a", deleted))["message"]
 
 
 async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: API, clock: VirtualClock) -> None:
@@ -233,7 +235,7 @@ async def test_a_write_answers_with_the_stored_bytes(api: API) -> None:
     made = await api("POST", CONFIG_MAPS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     changed = await api("PATCH", f"{CONFIG_MAPS}/a", {"data": {"k": "w"}}, content_type=MERGE)
     entry = api.server.resources.registry("configmaps").entry("a", "default")
-    assert changed.body is entry.data
+    assert changed.body == entry.data + b"\n"
     assert made.body != changed.body
 
 

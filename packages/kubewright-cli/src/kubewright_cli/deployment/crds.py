@@ -228,6 +228,11 @@ def served_versions(installed: CustomResourceDefinition) -> list[str]:
     return [each.name for each in installed.spec.versions if each.served]
 
 
+def storage_version(installed: CustomResourceDefinition) -> str:
+    """Return the version that the cluster stores objects in."""
+    return next((each.name for each in installed.spec.versions if each.storage), "")
+
+
 def served_api(crd: JSONObject, installed: CustomResourceDefinition, preferred: str = "") -> APIResource:
     """Return the resource in a version that the cluster serves: `preferred`, or the program's storage version, if
     possible.
@@ -241,8 +246,8 @@ def served_api(crd: JSONObject, installed: CustomResourceDefinition, preferred: 
             "run `kubewright install`, or set served: true for a version, and try again"
         )
     own = api_of(crd)
-    stored = next((each.name for each in installed.spec.versions if each.storage), "")
-    version = next((each for each in (preferred, own.version, stored) if each in served), served[0])
+    candidates = (preferred, own.version, storage_version(installed))
+    version = next((each for each in candidates if each in served), served[0])
     return APIResource(own.group, version, own.kind, own.plural, own.singular, namespaced=own.namespaced)
 
 

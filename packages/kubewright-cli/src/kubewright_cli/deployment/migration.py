@@ -33,6 +33,7 @@ from kubewright_cli.deployment.crds import (
     is_established,
     require_not_terminating,
     served_versions,
+    storage_version,
 )
 from kubewright_cli.deployment.objects import called
 from kubewright_cli.deployment.servermigration import migrate_by_server
@@ -83,7 +84,7 @@ async def plan(client: Client, crd: JSONObject) -> Migration:
     if installed is None or not is_established(installed):
         state = "is not installed" if installed is None else "is not served"
         raise ConfigError(f"CustomResourceDefinition {name} {state}; run `kubewright install` first")
-    stored = next((each.name for each in installed.spec.versions if each.storage), "")
+    stored = storage_version(installed)
     if stored != api.version:
         raise ConfigError(
             f"CustomResourceDefinition {name} stores objects in {stored} in the cluster, and in {api.version} in this "

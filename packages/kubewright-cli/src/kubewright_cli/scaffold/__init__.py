@@ -2,6 +2,7 @@
 
 names       valid names of projects, groups, versions and kinds
 record      PROJECT: the scaffolded kinds
+kinds       the kinds and versions that the options of `kubewright create` name
 templates   the templates of the files
 sources     edits Python modules at the places that their syntax trees name
 program     adds controllers and webhooks to main.py

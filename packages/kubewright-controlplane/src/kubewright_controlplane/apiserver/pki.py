@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,20 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kubewright.machinery.errors import ConfigError
 
 _LIFETIME: Final = timedelta(days=3650)
+_SIGNED_BACKDATED: Final = timedelta(minutes=5)
+_LONG: Final = timedelta(hours=8)
+"""The end of certificates with at least this lifetime is moved as far as their start."""
+_PURPOSES: Final = {
+    "any": ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE,
+    "server auth": ExtendedKeyUsageOID.SERVER_AUTH,
+    "client auth": ExtendedKeyUsageOID.CLIENT_AUTH,
+    "code signing": ExtendedKeyUsageOID.CODE_SIGNING,
+    "email protection": ExtendedKeyUsageOID.EMAIL_PROTECTION,
+    "s/mime": ExtendedKeyUsageOID.EMAIL_PROTECTION,
+    "timestamping": ExtendedKeyUsageOID.TIME_STAMPING,
+    "ocsp signing": ExtendedKeyUsageOID.OCSP_SIGNING,
+}
+"""Usages of CertificateSigningRequests that are extended key usages."""
 _BACKDATED: Final = timedelta(hours=1)
 """Certificates are valid from before their creation, because clocks differ."""
 
@@ -98,6 +112,34 @@ class CertificateAuthority:
         subject = x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, user)])
         return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH, [])
 
+    def sign(self, request: bytes, usages: Collection[str], lifetime: timedelta, now: datetime) -> bytes:
+        """Sign a certificate request in PEM, with its subject and names. Returns the certificate in PEM.
+
+        `usages` are those of a CertificateSigningRequest. The certificate is never valid longer than the authority.
+        """
+        asked = x509.load_pem_x509_csr(request)
+        end = now + lifetime - (_SIGNED_BACKDATED if lifetime >= _LONG else timedelta(0))
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(asked.subject)
+            .issuer_name(self._certificate.subject)
+            .public_key(asked.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _SIGNED_BACKDATED)
+            .not_valid_after(min(end, self._certificate.not_valid_after_utc))
+            .add_extension(_key_usage(usages), critical=True)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(issuer, critical=False)
+        )
+        purposes = list(dict.fromkeys(_PURPOSES[each] for each in sorted(usages) if each in _PURPOSES))
+        if purposes:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        for each in asked.extensions:
+            if isinstance(each.value, x509.SubjectAlternativeName):
+                builder = builder.add_extension(each.value, critical=each.critical)
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
     def _issue(self, subject: x509.Name, usage: x509.ObjectIdentifier, names: list[x509.GeneralName]) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
@@ -111,6 +153,21 @@ class CertificateAuthority:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
         return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), _pem(key))
+
+
+def _key_usage(usages: Collection[str]) -> x509.KeyUsage:
+    agrees = "key agreement" in usages
+    return x509.KeyUsage(
+        digital_signature="digital signature" in usages or "signing" in usages,
+        content_commitment="content commitment" in usages,
+        key_encipherment="key encipherment" in usages,
+        data_encipherment="data encipherment" in usages,
+        key_agreement=agrees,
+        key_cert_sign="cert sign" in usages,
+        crl_sign="crl sign" in usages,
+        encipher_only=agrees and "encipher only" in usages,
+        decipher_only=agrees and "decipher only" in usages,
+    )
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:

@@ -45,7 +45,7 @@ from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.store import HistoryExpiry, Log, Store
-from kubewright_controlplane.apiserver.user import UserInfo
+from kubewright_controlplane.apiserver.user import ANONYMOUS_USER, UserInfo
 from kubewright_controlplane.apiserver.webhooks.client import WebhookClients
 from kubewright_controlplane.apiserver.webhooks.services import ServiceResolver
 
@@ -119,6 +119,7 @@ class APIServer:
     def _finished(self, request: Request, info: RequestInfo, response: Response) -> Response:
         """Return an answer with its headers and encoding, and count it."""
         response.headers["audit-id"] = request.headers.get("audit-id") or str(uuid.uuid4())
+        answers.indent(request, info, response)
         answers.compress(request, response)
         self._metrics.count(info, response.status)
         return response
@@ -144,7 +145,9 @@ class APIServer:
 
     def _authorized(self, request: Request, info: RequestInfo) -> UserInfo:
         """Return the user of a request. Raises Unauthorized or Forbidden."""
-        access = _access(self._authentication.authenticate(request), info)
+        authenticated = self._authentication.authenticate(request)
+        request.authenticated = authenticated is not ANONYMOUS_USER
+        access = _access(authenticated, info)
         user = impersonate(request, access, self._authorizer)
         access = access if user is access.user else replace(access, user=user)
         self._authorize(access)

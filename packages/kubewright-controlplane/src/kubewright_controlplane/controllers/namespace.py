@@ -73,7 +73,7 @@ class NamespaceReconciler:
                 failures.append(f"{resource}: {error}")
                 continue
             if remaining:
-                left[resource] += len(remaining)
+                left[f"{served.api.plural}.{served.api.group}"] += len(remaining)
                 finalizers.update(finalizer for each in remaining for finalizer in each.metadata.finalizers)
         return failures, left, finalizers
 
@@ -112,6 +112,18 @@ class NamespaceReconciler:
         holding = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
         namespace = ctx.object
         namespace.status.conditions = [
+            self._condition(
+                namespace,
+                "NamespaceDeletionDiscoveryFailure",
+                ("DiscoveryFailed", ""),  # a discovery that fails is retried
+                ("ResourcesDiscovered", "All resources successfully discovered"),
+            ),
+            self._condition(
+                namespace,
+                "NamespaceDeletionGroupVersionParsingFailure",
+                ("GroupVersionParsingFailed", ""),
+                ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
+            ),
             self._condition(
                 namespace,
                 "NamespaceDeletionContentFailure",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kubewright.apis.core.v1 import Pod, PodTemplateSpec
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
@@ -21,6 +21,17 @@ T = TypeVar("T", bound=Object)
 
 BURST = 500
 """The maximum number of Pods created or deleted in one reconcile."""
+
+
+class Notes(NamedTuple):
+    """The notes of Events about Pods."""
+
+    created: str = "Created pod: {pod}"
+    deleted: str = "Deleted pod: {pod}"
+    failed: str = "Error creating: {error}"
+
+
+_NOTES: Final = Notes()
 
 
 def pod_of(owner: Object, template: PodTemplateSpec) -> Pod:
@@ -41,7 +52,7 @@ def pod_of(owner: Object, template: PodTemplateSpec) -> Pod:
     )
 
 
-async def create_pods(ctx: Context[T], wanted: Sequence[Pod]) -> list[Pod]:
+async def create_pods(ctx: Context[T], wanted: Sequence[Pod], notes: Notes = _NOTES) -> list[Pod]:
     """Create Pods in batches of 1, 2, 4, ... Raises the first error after its batch has ended."""
     made: list[Pod] = []
     batch, start = 1, 0
@@ -51,27 +62,28 @@ async def create_pods(ctx: Context[T], wanted: Sequence[Pod]) -> list[Pod]:
         for outcome in outcomes:
             if isinstance(outcome, Pod):
                 made.append(outcome)
-                _record(ctx, outcome, "SuccessfulCreate", "Created")
-        failures = [each for each in outcomes if isinstance(each, BaseException)]
+                _record(ctx, "SuccessfulCreate", notes.created, outcome)
+        failures = [(pod, each) for pod, each in zip(chunk, outcomes, strict=True) if isinstance(each, BaseException)]
         if failures:
-            first = failures[0]
+            pod, first = failures[0]
             if not (isinstance(first, APIError) and first.namespace_is_ending):
-                ctx.events.warning(ctx.object, "FailedCreate", f"Error creating: {first}", action="Create")
+                note = notes.failed.format(pod=pod.metadata.name, error=first)
+                ctx.events.warning(ctx.object, "FailedCreate", note, action="Create")
             raise first
         start += batch
         batch *= 2
     return made
 
 
-async def delete_pods(ctx: Context[T], surplus: Sequence[Pod]) -> None:
+async def delete_pods(ctx: Context[T], surplus: Sequence[Pod], notes: Notes = _NOTES) -> None:
     """Delete Pods concurrently. Ignores those that no longer exist."""
 
     async def delete(pod: Pod) -> None:
         await ctx.delete(pod)
-        _record(ctx, pod, "SuccessfulDelete", "Deleted")
+        _record(ctx, "SuccessfulDelete", notes.deleted, pod)
 
     await asyncio.gather(*(delete(pod) for pod in surplus))
 
 
-def _record(ctx: Context[T], pod: Pod, reason: str, done: str) -> None:
-    ctx.events.normal(ctx.object, reason, f"{done} pod: {pod.metadata.name}", action=reason)
+def _record(ctx: Context[T], reason: str, note: str, pod: Pod) -> None:
+    ctx.events.normal(ctx.object, reason, note.format(pod=pod.metadata.name), action=reason)

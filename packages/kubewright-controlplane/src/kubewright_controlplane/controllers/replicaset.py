@@ -1,14 +1,16 @@
 """The ReplicaSet controller: keeps the number of Pods that a ReplicaSet requests.
 
-A stale cache does not lead to wrong counts: a read waits for this process's own creates and deletes.
+A stale cache does not lead to wrong counts: a read waits for this process's own creates and deletes. The reconciler
+also works for ReplicationControllers, as in Kubernetes.
 
 Follows kubernetes/pkg/controller/replicaset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Generic, TypeVar
 
 from kubewright._runtime.clock import Clock
 from kubewright.apis.apps.v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
@@ -17,41 +19,53 @@ from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.selectors import Selector
+from kubewright.models import Object, Struct
 from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods, pod_of
 
+T = TypeVar("T", bound=Object)
 
-class ReplicaSetReconciler:
+
+class ReplicaSetReconciler(Generic[T]):
     """Creates and deletes Pods of a ReplicaSet, and reports its status."""
 
-    def __init__(self, live: Client, clock: Clock) -> None:
+    def __init__(
+        self,
+        live: Client,
+        clock: Clock,
+        view: Callable[[T], ReplicaSet],
+        status_of: Callable[[ReplicaSetStatus], Struct],
+    ) -> None:
+        """`view` returns an object as a ReplicaSet, and `status_of` the status of a ReplicaSet as that of its kind."""
         self._claims = Claims(live)
         self._clock = clock
+        self._view = view
+        self._status_of = status_of
 
-    async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
-        replica_set = ctx.object
+    async def reconcile(self, ctx: Context[T]) -> Result | None:
+        replica_set = self._view(ctx.object)
         children = await self._claims.of(ctx, Pod, replica_set.spec.selector)
         active = [pod for pod in children if pods.is_active(pod)]
         failure: APIError | None = None
         try:
-            active = await self._scale(ctx, active)
+            active = await self._scale(ctx, replica_set, active)
         except APIError as error:
             if error.namespace_is_ending:
                 raise
             failure = error
         status = self._status(replica_set, children, active, failure)
-        await ctx.update_status(status)
+        await ctx.update_status(self._status_of(status))
         if failure is not None:
             raise failure
         return self._requeue_until_available(replica_set, active)
 
-    async def _scale(self, ctx: Context[ReplicaSet], active: list[Pod]) -> list[Pod]:
+    async def _scale(self, ctx: Context[T], replica_set: ReplicaSet, active: list[Pod]) -> list[Pod]:
         """Create missing Pods or delete surplus ones, at most `BURST`. Return the Pods that are active afterwards."""
-        missing = _desired_replicas(ctx.object) - len(active)
+        missing = _desired_replicas(replica_set) - len(active)
         if missing > 0:
-            template = ctx.object.spec.template or PodTemplateSpec()
+            template = replica_set.spec.template or PodTemplateSpec()
             return active + await create_pods(ctx, [pod_of(ctx.object, template) for _ in range(min(missing, BURST))])
         if missing < 0:
             surplus = pods.in_order_of_deletion(active, self._clock.now())[: min(-missing, BURST)]
@@ -119,4 +133,11 @@ def replicaset_controller(live: Client, clock: Clock) -> Controller[ReplicaSet]:
         namespace_ending="stop",
         workers=5,
     )
-    return declare(ReplicaSetReconciler(live, clock))
+    return declare(ReplicaSetReconciler(live, clock, _itself, _itself))
+
+
+U = TypeVar("U")
+
+
+def _itself(value: U) -> U:
+    return value

@@ -22,7 +22,7 @@ _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 def assets_folder(parent: Path | None = None) -> Path:
     """Return a folder with `kube-apiserver`, `etcd` and, if there is one on the PATH, `kubectl`.
 
-    The folder is in the user's cache, or in `parent/k8s`, with the name that setup-envtest gives it. Its programs use
+    The folder is in the user's cache, or in `parent/k8s`, named as setup-envtest names it. Its programs use
     this Python. Raises ConfigError if it cannot be written, or has other programs.
     """
     version = str(catalog.version()["gitVersion"]).removeprefix("v")

@@ -1,7 +1,6 @@
 """Simulated nodes: each Node becomes ready and stays ready.
 
-Follows kwok's default stages, which manage every node. A real API server taints a new node, and the node lifecycle
-controller removes the taint when the node is ready.
+Follows kwok's default stages, which manage every node.
 """
 
 from __future__ import annotations
@@ -15,16 +14,15 @@ from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client._client import Client
-from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, controller
 from kubewright.machinery.errors import AlreadyExists
-from kubewright.models._values import plain
+from kubewright_controlplane.common.nodes import PROCESSES
 
 VERSION: Final = "v1.36.1"
 """The default version that nodes report."""
 NODE_NETWORK: Final = IPv4Network("10.0.0.0/16")
-_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "1000", "ephemeral-storage": "1Ti"}
-_NOT_READY: Final = "node.kubernetes.io/not-ready"
+_CAPACITY: Final = {"cpu": "1k", "memory": "1Ti", "pods": "1M", "ephemeral-storage": "100Ti"}
+"""What a node offers that states no capacity: enough for almost any test."""
 _HEALTHY: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -41,6 +39,8 @@ async def register(client: Client, count: int) -> None:
             "kubernetes.io/hostname": name,
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": "amd64",
+            "beta.kubernetes.io/os": "linux",
+            "beta.kubernetes.io/arch": "amd64",
             "type": "simulated",
         }
         with suppress(AlreadyExists):  # kept from an earlier run
@@ -97,14 +97,10 @@ class NodeReconciler:
 
     async def reconcile(self, ctx: Context[Node]) -> None:
         node = ctx.object
-        if address_of(node) is None:
+        if address_of(node) is None and PROCESSES not in node.metadata.labels:
             taken = {each.address for other in await ctx.list(Node) for each in other.status.addresses}
             address = next(str(host) for host in NODE_NETWORK.hosts() if str(host) not in taken)
             await ctx.update_status(ready_status(node, address, self._version, self._clock.now()))
-        taints = [each for each in node.spec.taints if each.key != _NOT_READY]
-        if taints != node.spec.taints:
-            version = {"resourceVersion": node.metadata.resource_version}
-            await ctx.patch(node, MergePatch({"metadata": version, "spec": {"taints": plain(taints) or None}}))
 
 
 def node_controller(version: str, clock: Clock) -> Controller[Node]:

@@ -73,11 +73,14 @@ class Cache:
         self._started = False
         self._stopped = False
 
-    def informer(self, kind: type[T]) -> Informer[T]:
-        """Return the informer of `kind`. It is created if needed, and started if the cache is started."""
+    def informer(self, kind: type[T], scope: Scope | None = None) -> Informer[T]:
+        """Return the informer of `kind`. It is created if needed, and started if the cache is started.
+
+        `scope` is the part of the kind that a new informer keeps; by default, the one given to the cache.
+        """
         informer = self.informer_or_none(kind)
         if informer is None:
-            informer = self._informers[_identity(kind)] = self._make(kind, self.scope(kind))
+            informer = self._informers[_identity(kind)] = self._make(kind, scope or self.scope(kind))
             self._of_resource.clear()
             if self._started and not self._stopped:
                 informer.start()

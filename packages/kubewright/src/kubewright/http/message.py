@@ -45,6 +45,11 @@ class Request:
     fence: Callable[[], None] | None = None
     """Called each time that the request is about to be sent. If it raises, the request is not sent."""
 
+    authenticated: bool = False
+    """Set by a server's handler that has authenticated the client. Connections of other clients are closed first when
+    there are too many.
+    """
+
     @property
     def path(self) -> str:
         return self.target.partition("?")[0]

@@ -24,7 +24,9 @@ class Limits:
     body: int = 16 << 20
     """Larger bodies get 413."""
     read_timeout: float = 60.0
-    """For a TLS handshake, and for a whole request after its first byte; later requests get 408."""
+    """For a whole request after its first byte; later requests get 408."""
+    greeting_timeout: float = 30.0
+    """For the TLS handshake of a new connection, and then for its first request."""
     write_timeout: float = 30.0
     """A client that does not read for this time is disconnected."""
     idle_timeout: float = 120.0
@@ -32,7 +34,7 @@ class Limits:
     bodies: int = 256 << 20
     """Bodies of all connections that have arrived, and are not answered yet; further ones get 429."""
     connections: int | None = None
-    """Open connections; further ones are closed at once. None for no limit."""
+    """Open connections; a further one replaces another. None for as many as the file descriptors allow."""
 
 
 class Refused(Exception):

@@ -17,17 +17,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import socket
 import ssl as tls
-from contextlib import suppress
-from functools import partial
 
+from kubewright.http.listener import Listener, Place, Places
 from kubewright.http.message import Handler
 from kubewright.http.request_parser import Admit, Bodies, Limits
 from kubewright.http.server_connection import ServerConnection
 from kubewright.machinery.errors import ConfigError
 
-_BACKLOG = 1024
 _CUT = 1.0
 """Seconds for handlers and sockets to end after they were cancelled or closed."""
 
@@ -56,8 +53,8 @@ class Server:
         self._ssl = ssl
         self._limits = limits or Limits()
         self._bodies = Bodies(self._limits.bodies)
-        self._listener: asyncio.Server | None = None
-        self._connections: set[ServerConnection] = set()
+        self._listener: Listener | None = None
+        self._places = Places(self._limits.connections)
 
     @property
     def port(self) -> int:
@@ -66,53 +63,36 @@ class Server:
 
     async def start(self) -> None:
         """Listen. Raises ConfigError if the address is not available."""
+        listener = Listener(
+            self._connection, self._places, ssl=self._ssl, handshake_timeout=self._limits.greeting_timeout
+        )
         try:
-            self._listener = await self._listen()
+            self._port = await listener.listen(self._host, self._port)
         except OSError as error:
             raise ConfigError(_why_not(self._host, self._port, error)) from error
-        self._port = self._listener.sockets[0].getsockname()[1]
+        self._listener = listener
 
-    async def _listen(self) -> asyncio.Server:
-        create = partial(
-            asyncio.get_running_loop().create_server,
-            lambda: ServerConnection(self._handler, self._admit, self._limits, self._bodies, self._connections),
-            ssl=self._ssl,
-            ssl_handshake_timeout=self._limits.read_timeout if self._ssl else None,
-            backlog=_BACKLOG,
-        )
-        any_port = _any_port() if not self._host and not self._port else None
-        return await (create(self._host, self._port) if any_port is None else create(sock=any_port))
+    def _connection(self, place: Place) -> ServerConnection:
+        return ServerConnection(self._handler, self._admit, self._limits, self._bodies, place)
+
+    @property
+    def _connections(self) -> set[ServerConnection]:
+        return {each.connection for each in self._places if isinstance(each.connection, ServerConnection)}
 
     async def close(self, grace: float = 0.0) -> None:
         """Stop accepting, end streams, wait `grace` seconds for running requests, then close all connections."""
         if self._listener is None:
             return
         listener, self._listener = self._listener, None
-        listener.close()
-        connections = set(self._connections)
+        await listener.close()
+        connections = self._connections
         for connection in connections:
             connection.finish()
         await _ended(connections, grace)
-        connections |= self._connections  # including those in their TLS handshake
+        connections |= self._connections
         for connection in connections:
             connection.abort()
         await _ended(connections, _CUT)
-        with suppress(TimeoutError):  # a client that never finishes its handshake
-            async with asyncio.timeout(_CUT):
-                await listener.wait_closed()
-
-
-def _any_port() -> socket.socket | None:
-    """Return a socket of IPv6 and IPv4 at any free port; None where there is no such socket.
-
-    Without it, an event loop listens on two sockets, each at a free port of its own.
-    """
-    if not socket.has_dualstack_ipv6():
-        return None
-    try:
-        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
-    except OSError:  # IPv6 is turned off
-        return None
 
 
 async def _ended(connections: set[ServerConnection], seconds: float) -> None:

@@ -17,6 +17,7 @@ from typing import NoReturn, cast
 from kubewright._runtime.log import get_logger
 from kubewright.http import wire
 from kubewright.http.connection import Deadline, close_once, peer_of, trim_buffer
+from kubewright.http.listener import Place
 from kubewright.http.message import Handler, Pipe, PipeBroken, Request, Response, Tunnel
 from kubewright.http.request_parser import Admit, Bodies, Limits, Refused, RequestParser
 
@@ -36,7 +37,7 @@ _FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "date
 
 
 class ServerConnection(asyncio.Protocol):
-    """The connection of one client. `siblings` is the server's set of open connections."""
+    """The connection of one client. `place` is its place among the connections of the server."""
 
     ended: asyncio.Task[None]
     """Done when the last answer is written or the client has disconnected, and the handler has ended."""
@@ -47,13 +48,16 @@ class ServerConnection(asyncio.Protocol):
         admit: Admit | None,
         limits: Limits,
         bodies: Bodies,
-        siblings: set[ServerConnection],
+        place: Place,
     ) -> None:
         self._handler = handler
         self._admit = admit
         self._limits = limits
         self._bodies = bodies
-        self._siblings = siblings
+        self._place = place
+        self._read_timeout = min(limits.read_timeout, limits.greeting_timeout)
+        self._idle_timeout = min(limits.idle_timeout, limits.greeting_timeout)
+        """These rise when the first request is answered."""
         self._queue: deque[Request | Refused] = deque()
         self._arrival: asyncio.Future[None] | None = None
         """The task waits for a request with it."""
@@ -80,16 +84,14 @@ class ServerConnection(asyncio.Protocol):
         self._parser = RequestParser(self._limits, self._bodies, self._admit, self._peer, self._enqueue, self._invite)
         self._loop = asyncio.get_running_loop()
         self._deadline = Deadline(self._loop, self._expire)
-        most = self._limits.connections
-        if most is not None and len(self._siblings) >= most:
-            _log.warning("Connection refused", peer=self._peer.address, connections=most)
-            self._transport.abort()
-        self._siblings.add(self)
+        self._place.connection = self
+        if self._peer.common_name:
+            self._place.trust()
         self.ended = self._loop.create_task(self._serve())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
-        self._siblings.discard(self)
+        self._place.release()
         self._deadline.cancel()
         self.ended.cancel()
         self._parser.close()
@@ -118,7 +120,7 @@ class ServerConnection(asyncio.Protocol):
             self._refuse(refusal)
             return
         if self._arrival is not None and parser.partial and not had_begun:
-            self._deadline.set(self._limits.read_timeout)
+            self._deadline.set(self._read_timeout)
         is_full = len(self._queue) > _PIPELINE or (self._arrival is None and self._waiting > _UNREAD)
         if is_full or parser.held is not None:
             self._stop_reading()
@@ -144,7 +146,7 @@ class ServerConnection(asyncio.Protocol):
 
     def _expire(self) -> None:
         if self._arrival is not None and self._parser.partial:
-            self._refuse(Refused(408, f"the request was not complete within {self._limits.read_timeout:g} s"))
+            self._refuse(Refused(408, f"the request was not complete within {self._read_timeout:g} s"))
         else:
             self._transport.abort()
 
@@ -157,6 +159,11 @@ class ServerConnection(asyncio.Protocol):
             close_once(self._transport)
         elif self._streaming:
             self.ended.cancel()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the server waits for the client: for a request, or for the rest of one."""
+        return self._arrival is not None
 
     def abort(self) -> None:
         """Close the connection immediately, and cancel its handler."""
@@ -200,6 +207,7 @@ class ServerConnection(asyncio.Protocol):
                     await self._answer(entry)
                 finally:
                     self._release(entry)
+                self._read_timeout, self._idle_timeout = self._limits.read_timeout, self._limits.idle_timeout
                 if self._parser.held is not None and not self._finishing:
                     self._resume()
         except Exception:  # noqa: BLE001 - nothing awaits this task, and its client must not wait indefinitely
@@ -221,8 +229,7 @@ class ServerConnection(asyncio.Protocol):
         if self._invitation:
             self._send_invitation()
         self._resume_reading()
-        limits = self._limits
-        self._deadline.set(limits.read_timeout if self._parser.partial else limits.idle_timeout)
+        self._deadline.set(self._read_timeout if self._parser.partial else self._idle_timeout)
         self._arrival = self._loop.create_future()
         try:
             await self._arrival
@@ -240,6 +247,8 @@ class ServerConnection(asyncio.Protocol):
     async def _answer(self, request: Request) -> None:
         try:
             response = await self._handler(request)
+            if request.authenticated:
+                self._place.trust()
             own = _own_lines(response)
         except asyncio.CancelledError:
             if self.ended.cancelling():

@@ -282,6 +282,10 @@ class UnsupportedMediaType(APIError):
     code, reason = 415, "UnsupportedMediaType"
 
 
+_LISTED_ERRORS: Final = 1000
+"""A small document may have hundreds of thousands of errors."""
+
+
 class Invalid(APIError):
     """The object violates a rule; `causes` names each field."""
 
@@ -297,8 +301,12 @@ class Invalid(APIError):
 
     @classmethod
     def of(cls, kind: str, group: str, name: str, errors: Sequence[FieldError]) -> Invalid:
-        """Return the API server's answer for `errors`: `Kind.group "name" is invalid: ...`."""
+        """Return the API server's answer for `errors`: `Kind.group "name" is invalid: ...`. It lists the first 1000."""
+        unlisted = len(errors) - _LISTED_ERRORS
+        errors = errors[:_LISTED_ERRORS]
         texts = list(dict.fromkeys(str(error) for error in errors))
+        if unlisted > 0:
+            texts.append(f"and {unlisted} more errors")
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         qualified = f"{kind}.{group}" if group else kind
         causes = tuple(StatusCause(error.reason, error.body, error.field) for error in errors)

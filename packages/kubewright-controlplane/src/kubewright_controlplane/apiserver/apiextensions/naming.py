@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.apiextensions.approval import approval_condition
 from kubewright_controlplane.apiserver.registry.objects import set_condition
 
 _SINGLE: Final = (("plural", "Plural"), ("singular", "Singular"))
@@ -58,6 +59,9 @@ def accept_names(crd: JSONObject, taken: NamesInUse, now: str) -> None:
     _copy(wanted, accepted, "categories")
     status["acceptedNames"] = {"plural": "", "kind": ""} | {key: value for key, value in accepted.items() if value}
     status["conditions"] = list(status.get("conditions") or ())
+    approval = approval_condition(crd)
+    if approval is not None:
+        set_condition(crd, approval, now)
     _set(crd, "NamesAccepted", reason or "NoConflicts", message or "no conflicts found", now, holds=not reason)
     if is_established(crd):
         return

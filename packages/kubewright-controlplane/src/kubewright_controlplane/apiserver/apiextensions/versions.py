@@ -114,7 +114,7 @@ def _warning_errors(version: JSONObject, warning: str) -> Iterator[str]:
 def _schema_errors(path: str, schema: JSONObject, *, has_status: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     if has_status:
-        if schema.get("type") != "object":
+        if schema.get("type") not in (None, "", "object"):
             why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
             errors.append(invalid(f"{path}.openAPIV3Schema.type", schema.get("type") or "", why))
         elif any(field not in _AT_ROOT_WITH_STATUS for field in schema if schema[field]):

@@ -11,10 +11,15 @@ from typing import Final
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
+from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.writes import finish
 from kubewright_controlplane.apiserver.storage.events import Event
 
 _CLUSTER_ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
+_VERSION: Final = "rbac.authorization.k8s.io/v1"
+_MANAGER: Final = "clusterrole-aggregation-controller"
+"""The owner of aggregated rules, which is a controller on a real cluster."""
 _KINDS: Final = {
     "Role": "roles",
     "ClusterRole": "clusterroles",
@@ -68,9 +73,10 @@ class Aggregation:
             return
         if not registry.has(name):
             return
-        target, rules = registry.open(name), self._rules(name)
-        if rules != (target.old.get("rules") or []):
-            registry.replace(target, {**target.draft(), "rules": rules})
+        rules = self._rules(name)
+        if rules != (registry.open(name).old.get("rules") or []):
+            role = {"apiVersion": _VERSION, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+            finish(registry.begin_apply(name, role, call=WriteCall(WriteOptions(field_manager=_MANAGER, force=True))))
 
     def _rules(self, name: str) -> list[JSONObject]:
         """Return the rules of all roles that the role's selectors match, in the order of their names, without

@@ -20,6 +20,7 @@ from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, NotAcceptable, StatusDetails
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import protobuf
+from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.registry.listing import Page
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode, encode_json, from_stored, served
@@ -34,6 +35,10 @@ _META_VERSIONS = ("v1", "v1beta1")
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 _GZIP_FROM = 128 * 1024
 _GZIP_LEVEL = 1
+_READERS = ("curl", "Wget", "Mozilla/5.0")
+"""User agents whose answers people read."""
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_INDENTED = ("/api", "/apis")
 _PRIVATE = "no-cache, private"
 _WARNINGS_LIMIT = 4096
 """Characters of all warnings. With more, each of them is cut, and the last ones are dropped."""
@@ -292,7 +297,24 @@ _ENCODERS: dict[str, Callable[[bytes], bytes]] = {
 
 def document(status: int, body: bytes, content_type: str = JSON) -> Response:
     """Return a document that must not be cached."""
+    if content_type == JSON and body:
+        body += b"\n"  # as Go's encoder
     return Response(status, {"cache-control": _PRIVATE, "content-type": content_type}, body)
+
+
+def indent(request: Request, info: RequestInfo, response: Response) -> None:
+    """Indent JSON for people: if the query asks for it, or the client is curl, Wget or a browser."""
+    body = response.body
+    if not isinstance(body, bytes) or not response.headers.get("content-type", "").startswith(JSON):
+        return
+    if info.path == "/version" or (info.path.startswith(_INDENTED) and _is_read_by_people(request, info)):
+        response.body = msgspec.json.format(body.rstrip(b"\n"), indent=2)
+
+
+def _is_read_by_people(request: Request, info: RequestInfo) -> bool:
+    if asked := info.query.text("pretty"):
+        return asked in _TRUE
+    return request.headers.get("user-agent", "").startswith(_READERS)
 
 
 def json_document(status: int, obj: JSONObject) -> Response:

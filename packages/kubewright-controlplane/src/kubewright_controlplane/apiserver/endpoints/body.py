@@ -9,20 +9,21 @@ import json
 import re
 from functools import cache
 from itertools import accumulate
-from typing import Any, Never, cast
+from typing import Any, Never
 
 import msgspec
 
 from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, StatusDetails, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
-from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import DEPTH_LIMIT, JSONObject, is_array
+from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
+from kubewright.machinery.json import DEPTH_LIMIT, JSONArray, JSONObject, is_array, is_object
 from kubewright.machinery.patch import json_patch, merge_patch
 from kubewright_controlplane.apiserver import catalog, protobuf
 from kubewright_controlplane.apiserver.endpoints.answers import ENCODINGS, JSON, PROTOBUF, YAML
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import Nonconforming, decode_json, encode_json
-from kubewright_controlplane.schema.ownership.strategic import strategic_merge_patch
+from kubewright_controlplane.schema.ownership.strategic import as_go_prints, strategic_merge_patch
+from kubewright_controlplane.schema.structural.decode import json_kind
 from kubewright_controlplane.schema.structural.schema import Schema
 from kubewright_controlplane.schema.walk import Path, dotted
 
@@ -32,6 +33,10 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 _DELETE_OPTIONS = GroupVersionKind("", "v1", "DeleteOptions")
+_GO_OBJECT = "map[string]interface {}"
+_GO_OPERATION = "handlers.jsonPatchOp"
+_NULLS = (b"", b"null", b"---")
+"""YAML documents without content."""
 _SHOWN_BYTES = 30
 _STRICT_ERRORS = 100
 """As many errors of strict decoding are reported."""
@@ -117,7 +122,7 @@ def _check_depth(data: bytes) -> None:
 def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
     """Decode the configuration of an apply patch: YAML, of which JSON is a subset. Raises BadRequest."""
     try:
-        config = _load_json(body) if body[:1] == b"{" else _load_yaml(body)
+        config = _load_json(body) if body[:1] == b"{" else _load_yaml(body) if body.strip() not in _NULLS else {}
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"error decoding YAML: {error}") from error
     kind, api_version = (text if isinstance(text := config.get(key), str) else "" for key in ("kind", "apiVersion"))
@@ -127,8 +132,14 @@ def decode_apply(body: bytes, expected: GroupVersionKind) -> JSONObject:
     return config
 
 
-def check_patched(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> None:
-    """Reject a patch that changed the kind of a document. Raises Nonconforming or Invalid."""
+def check_patched(obj: JSONObject, expected: GroupVersionKind, content_type: str, *, custom: bool) -> None:
+    """Reject a patch that changed the kind of a document. A strategic merge patch cannot change it.
+
+    Raises Nonconforming or Invalid.
+    """
+    if content_type == STRATEGIC_PATCH:
+        obj["kind"], obj["apiVersion"] = expected.kind, expected.api_version
+        return
     if not custom:
         check_kind(obj, expected, custom=False)
         return
@@ -153,12 +164,23 @@ def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> 
         return
     version = str(api_version).rpartition("/")[2] or expected.version
     kind = kind or expected.kind
-    if api_version in ("", expected.api_version):
+    if _is_known(api_version or expected.api_version, kind):
         group = expected.group.partition(".")[0] or "core"
         why = f"converting ({version}.{kind}) to ({group}.{expected.kind}): unknown conversion"
     else:
-        why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+        given = api_version or expected.api_version
+        why = f'no kind "{kind}" is registered for version "{given}" in scheme "pkg/runtime/scheme.go:111"'
     raise Nonconforming(expected, why, kind=kind, version=version)
+
+
+def _is_known(api_version: str, kind: str) -> bool:
+    """Return whether a kind is built in."""
+    try:
+        version = GroupVersion.parse(api_version)
+        catalog.schema_ref(GroupVersionKind(version.group, version.version, kind))
+    except (KeyError, ValueError):
+        return False
+    return True
 
 
 def _reject_custom(obj: JSONObject, kind: str, api_version: str, expected: GroupVersionKind) -> Never:
@@ -234,24 +256,53 @@ def check_patch_type(resource: Resource, content_type: str) -> None:
     )
 
 
-def unfit_patch(error: Nonconforming, patched: JSONObject) -> Invalid:
+def unfit_patch(error: Nonconforming, content_type: str, patched: JSONObject, patch: Any) -> Invalid:
     """Return the error for a patch whose result cannot be read as its kind. For a PUT or POST, it is a BadRequest."""
-    return Invalid.of("", "", "", [invalid("patch", encode_json(patched).decode(), error.why)])
+    if content_type == STRATEGIC_PATCH:
+        return Invalid.of("", "", "", [invalid("patch", as_go_prints(patch), error.unconverted)])
+    shown = encode_json(dict(sorted(patched.items()))).decode()
+    return Invalid.of("", "", "", [invalid("patch", shown, error.why)])
 
 
 def decode_patch(body: bytes, content_type: str) -> Any:
     """Decode a JSON, merge or strategic merge patch. Raises BadRequest if it is malformed."""
+    prefix = "" if content_type == STRATEGIC_PATCH else "error decoding patch: "
     try:
         _check_depth(body)
         patch: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, DecodeError) as error:
-        raise BadRequest(f"error decoding patch: {error}") from error
-    if content_type != JSON_PATCH and not isinstance(patch, dict):
-        kind = "array" if isinstance(patch, list) else type(cast("object", patch)).__name__
-        raise BadRequest(
-            f"error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
-        )
+        raise BadRequest(f"{prefix}{_go_error(body, error)}") from error
+    if patch is None:
+        if content_type == MERGE_PATCH:
+            raise BadRequest("Invalid JSON Patch")
+        return [] if content_type == JSON_PATCH else {}
+    expected, go_type = (list, "[]handlers.jsonPatchOp") if content_type == JSON_PATCH else (dict, _GO_OBJECT)
+    wrong, go_type = (patch, go_type) if not isinstance(patch, expected) else (_not_an_operation(patch), _GO_OPERATION)
+    if wrong is not None:
+        raise BadRequest(f"{prefix}json: cannot unmarshal {json_kind(wrong)} into Go value of type {go_type}")
     return patch
+
+
+def _not_an_operation(patch: JSONObject | JSONArray) -> object:
+    """Return the first item of a JSON patch that is not an object; None if there is none."""
+    return next((each for each in patch if not is_object(each)), None) if is_array(patch) else None
+
+
+def _go_error(body: bytes, error: Exception) -> str:
+    """Return what is wrong with malformed JSON, in Go's words for the common mistakes."""
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as found:
+        rest = found.doc[found.pos :]
+        if not rest:
+            return "unexpected end of JSON input"
+        if found.msg == "Extra data":
+            return f"invalid character '{rest[0]}' after top-level value"
+        if found.msg == "Expecting value":
+            return f"invalid character '{rest[0]}' looking for beginning of value"
+    except (ValueError, RecursionError):
+        return str(error)
+    return str(error)
 
 
 def apply_patch(resource: Resource, content_type: str, obj: JSONObject, patch: Any) -> JSONObject:

@@ -86,7 +86,7 @@ class Discovery:
             groups = [self._aggregated_group(name) for name in self._groups if bool(name) == (root == "apis")]
             api_version = f"apidiscovery.k8s.io/{_AGGREGATED_VERSION}"
             kind: JSONObject = {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}}
-            body = encode_json({**kind, "items": groups})
+            body = encode_json({**kind, "items": groups}) + b"\n"
             document = _Aggregated(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
             self._aggregated[root] = document
         headers = {

@@ -19,6 +19,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import FieldRequirement, FieldSelector, Selector
 from kubewright.machinery.time import parse_duration
 from kubewright_controlplane.apiserver.registry.options import (
+    META_GROUP,
     DeleteOptions,
     FieldValidation,
     ListOptions,
@@ -30,7 +31,6 @@ from kubewright_controlplane.apiserver.user import UserInfo
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-_META = "meta.k8s.io"
 _NO_LABELS, _NO_FIELDS = Selector(), FieldSelector()
 _FIELD_MANAGER_LIMIT = 128
 
@@ -181,8 +181,8 @@ def write_options(kind: str, query: Query, request: Request, user: UserInfo, *, 
     if validation not in ("", "Ignore", "Strict", "Warn"):
         errors.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
     if errors:
-        raise Invalid.of(kind, _META, "", errors)
-    raw: JSONObject = {"kind": kind, "apiVersion": f"{_META}/v1"}
+        raise Invalid.of(kind, META_GROUP, "", errors)
+    raw: JSONObject = {"kind": kind, "apiVersion": f"{META_GROUP}/v1"}
     for name in ("fieldManager", "fieldValidation"):
         if text := query.text(name):
             raw[name] = text
@@ -203,7 +203,7 @@ def apply_options(query: Query, request: Request, user: UserInfo) -> WriteOption
     """Return the options of a server-side apply. Raises Invalid without a fieldManager."""
     if not query.text("fieldManager"):
         error = required("fieldManager", "is required for apply patch")
-        raise Invalid.of("PatchOptions", _META, "", [error])
+        raise Invalid.of("PatchOptions", META_GROUP, "", [error])
     return write_options("PatchOptions", query, request, user, force=query.flag("force"))
 
 
@@ -211,38 +211,12 @@ def reject_force(query: Query) -> None:
     """Raise Invalid if `force` is set, which is only allowed for apply."""
     if query.flag("force"):
         error = FieldError("FieldValueForbidden", "force", None, "may not be specified for non-apply patch")
-        raise Invalid.of("PatchOptions", _META, "", [error])
+        raise Invalid.of("PatchOptions", META_GROUP, "", [error])
 
 
 def delete_options(document: JSONObject | None, query: Query, user: UserInfo) -> DeleteOptions:
     """Return the options of a delete, from its body if it has one, else from its query. Raises Invalid, BadRequest."""
-    raw = document if document is not None else _delete_document(query)
-    errors: list[FieldError] = []
-    dry_run: list[str] = raw.get("dryRun") or []
-    if any(each != "All" for each in dry_run):
-        errors.append(not_supported("dryRun", dry_run, ("All",)))
-    propagation = raw.get("propagationPolicy") or ""
-    orphan = raw.get("orphanDependents")
-    if propagation and orphan is not None:
-        detail = "orphanDependents and deletionPropagation cannot be both set"
-        errors.append(invalid("propagationPolicy", propagation, detail))
-    elif propagation not in ("", "Foreground", "Background", "Orphan"):
-        errors.append(not_supported("propagationPolicy", propagation, ("Foreground", "Background", "Orphan", "nil")))
-    if errors:
-        raise Invalid.of("DeleteOptions", _META, "", errors)
-    if orphan is not None:
-        propagation = "Orphan" if orphan else "Background"
-    preconditions: JSONObject = raw.get("preconditions") or {}
-    grace = raw.get("gracePeriodSeconds")
-    return DeleteOptions(
-        user=user,
-        dry_run=bool(dry_run),
-        grace_seconds=None if grace is None else max(int(grace), 1) if int(grace) < 0 else int(grace),
-        propagation=propagation,
-        uid=preconditions.get("uid") or "",
-        resource_version=preconditions.get("resourceVersion") or "",
-        raw={"kind": "DeleteOptions", "apiVersion": f"{_META}/v1"} | raw,
-    )
+    return DeleteOptions.of(document if document is not None else _delete_document(query), user)
 
 
 def _delete_document(query: Query) -> JSONObject:

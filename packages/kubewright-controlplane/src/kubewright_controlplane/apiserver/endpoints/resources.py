@@ -27,7 +27,7 @@ from kubewright_controlplane.apiserver.endpoints.answers import (
     negotiate,
 )
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
-from kubewright_controlplane.apiserver.endpoints.table import TableForm
+from kubewright_controlplane.apiserver.endpoints.table import SCALE_PRINTER, TableForm
 from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.listing import Page, list_entries, parse_revision, reject_future
@@ -40,10 +40,18 @@ from kubewright_controlplane.apiserver.registry.model import (
     Resource,
     View,
 )
-from kubewright_controlplane.apiserver.registry.objects import Nonconforming, encode_json, from_stored, served
+from kubewright_controlplane.apiserver.registry.objects import (
+    Nonconforming,
+    check_metadata,
+    conform_to,
+    encode_json,
+    from_stored,
+    served,
+)
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.registry.views import document_schema
 from kubewright_controlplane.apiserver.registry.watching import Watch
 from kubewright_controlplane.apiserver.registry.writes import Write, WriteResult
 from kubewright_controlplane.apiserver.storage.events import Entry
@@ -179,6 +187,8 @@ class _ResourceRequest:
         def begin() -> Write:
             call = self._write_call("UpdateOptions")
             obj = self._decode_body(call, kind)
+            if kind is not None:
+                conform_to(document_schema(kind), kind, obj, call)
             return self._registry.begin_update(self._info.name, obj, self._namespace, subresource, call)
 
         return await self._write(begin)
@@ -240,7 +250,9 @@ class _ResourceRequest:
 
     async def _run_action(self, action: Action) -> Response:
         call = self._write_call("CreateOptions")
-        obj = self._decode_body(call, action.kind)
+        kind = action.kind or self._resource.gvk
+        obj = self._decode_body(call, kind)
+        conform_to(document_schema(kind), kind, obj, call)
         if self._resource.namespaced:
             match_namespace(self._resource, metadata_of(obj), self._namespace)
         attributes = self._attributes("CREATE", obj, call.options)
@@ -288,7 +300,7 @@ class _ResourceRequest:
         content_type = body.content_type(self._request.headers.get("content-type", ""))
         body.check_patch_type(self._resource, content_type)
         if content_type == body.APPLY_PATCH:
-            return _answer_write(show, await self._write(lambda: self._begin_apply(subresource)))
+            return _answer_write(show, await self._write(lambda: self._begin_apply(subresource, view)), view)
         requestinfo.reject_force(self._query)
         kind = view.kind if view is not None else None
         return _answer_write(show, await self._write(lambda: self._begin_patch(content_type, subresource, kind)), view)
@@ -301,16 +313,20 @@ class _ResourceRequest:
         info, registry = self._info, self._registry
         target = registry.open(info.name, self._namespace, subresource)
         patched = body.apply_patch(self._resource, content_type, target.draft(), document)
-        body.check_patched(patched, kind or self._resource.gvk, custom=self._resource.custom and kind is None)
-        registry.check_address(patched, info.name, self._namespace)
+        gvk = kind or self._resource.gvk
         try:
+            body.check_patched(patched, gvk, content_type, custom=self._resource.custom and kind is None)
+            check_metadata(patched, gvk)
+            if kind is not None:
+                conform_to(document_schema(kind), kind, patched, call)
+            registry.check_address(patched, info.name, self._namespace)
             return registry.begin_replace(target, patched, call)
         except Nonconforming as error:
-            raise body.unfit_patch(error, patched) from error
+            raise body.unfit_patch(error, content_type, patched, document) from error
 
-    def _begin_apply(self, subresource: str) -> Write:
+    def _begin_apply(self, subresource: str, view: View | None) -> Write:
         options = requestinfo.apply_options(self._query, self._request, self._user)
-        config = body.decode_apply(self._request.body, self._resource.gvk)
+        config = body.decode_apply(self._request.body, self._kind_of(view))
         call = WriteCall(options, self.warnings)
         return self._registry.begin_apply(self._info.name, config, self._namespace, subresource, call)
 
@@ -324,6 +340,9 @@ class _ResourceRequest:
             call.duplicate_fields = body.duplicate_fields(self._request.body, content_type, obj)
         return obj
 
+    def _kind_of(self, view: View | None) -> GroupVersionKind:
+        return view.kind if view is not None and view.kind is not None else self._resource.gvk
+
     def _delete_document(self) -> JSONObject | None:
         if not self._request.body:
             return None
@@ -333,14 +352,15 @@ class _ResourceRequest:
         return WriteCall(requestinfo.write_options(kind, self._query, self._request, self._user), self.warnings)
 
     def _representation(self, view: View | None = None) -> Representation:
-        """Return how to encode the answer. A view of another kind is always shown whole; it has no Table."""
+        """Return how to encode the answer."""
         foreign = view is not None and view.kind is not None
-        accepted = negotiate(self._accept, tables=not foreign, metadata=not foreign)
+        accepted = negotiate(self._accept, tables=True, metadata=True)
         if accepted.encoding == PROTOBUF and self._resource.custom and not (accepted.kind or foreign):
             raise NotAcceptable("only the following media types are accepted: application/json, application/yaml")
         form: Form
         if accepted.kind == "Table":
-            form = TableForm(self._resource, accepted.version, self._query.text("includeObject"), self._clock)
+            printer = SCALE_PRINTER if foreign else self._resource.printer
+            form = TableForm(printer, accepted.version, self._query.text("includeObject"), self._clock)
         elif accepted.kind:
             form = MetadataForm(accepted.version)
         else:

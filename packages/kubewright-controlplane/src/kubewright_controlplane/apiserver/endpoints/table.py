@@ -6,13 +6,15 @@ Follows apiserver's pkg/registry/rest/table.go and kubectl's server-side printin
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.catalog.facts import Column
-from kubewright_controlplane.apiserver.printers.cells import name_and_creation
-from kubewright_controlplane.apiserver.registry.model import Printer, Resource
+from kubewright_controlplane.apiserver.printers.cells import age_of, name, name_and_creation
+from kubewright_controlplane.apiserver.registry.model import Printer
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
 
 _NAME_TEXT = (
@@ -35,15 +37,33 @@ DEFAULT_PRINTER = Printer((NAME_COLUMN, CREATED_COLUMN), name_and_creation)
 """For kinds without a printer: name and creation time."""
 
 
+def _scale_cells(scale: JSONObject, now: datetime) -> list[object]:
+    spec, status = scale["spec"], scale["status"]
+    return [name(scale), spec.get("replicas") or 0, status["replicas"], age_of(scale, now)]
+
+
+SCALE_PRINTER = Printer(
+    (
+        replace(NAME_COLUMN, format=""),
+        Column("Desired", "integer", "", "replicas is the desired number of instances for the scaled object.", 0),
+        Column(
+            "Available", "integer", "", "replicas is the actual number of observed instances of the scaled object.", 0
+        ),
+        Column("Age", "string", "", _AGE_TEXT, 0),
+    ),
+    _scale_cells,
+)
+
+
 class TableForm:
     """Objects as a Table. `include` is the query's includeObject: `Metadata` (or empty), `Object` or `None`."""
 
     kind = "Table"
 
-    def __init__(self, resource: Resource, version: str, include: str, clock: Clock) -> None:
+    def __init__(self, printer: Printer | None, version: str, include: str, clock: Clock) -> None:
         self.api_version = f"meta.k8s.io/{version}"
         self.key: Hashable = ("Table", version, include)
-        self._printer = resource.printer or DEFAULT_PRINTER
+        self._printer = printer or DEFAULT_PRINTER
         self._include = include
         self._clock = clock
 

@@ -11,6 +11,7 @@ from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.apiextensions.approval import approval_errors
 from kubewright_controlplane.apiserver.apiextensions.definitions import CLEANUP_FINALIZER
 from kubewright_controlplane.apiserver.apiextensions.naming import is_established, set_terminating
 from kubewright_controlplane.apiserver.apiextensions.validation import validate, validate_update
@@ -56,8 +57,11 @@ class DefinitionStrategy(Strategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         return validate(obj)
 
+    def validate_create(self, obj: JSONObject) -> list[FieldError]:
+        return approval_errors(obj, None)
+
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        return validate_update(obj, old, established=is_established(old))
+        return validate_update(obj, old, established=is_established(old)) + approval_errors(obj, old)
 
     def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
         metadata = obj["metadata"]

@@ -34,6 +34,28 @@ def is_kept(resource: Resource, obj: JSONObject) -> bool:
     )
 
 
+def check_preconditions(resource: Resource, metadata: JSONObject, options: DeleteOptions) -> None:
+    """Raise Conflict if uid or resourceVersion in the preconditions differ from those of the object."""
+    if options.uid is not None and options.uid != metadata["uid"]:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise _conflict(resource, metadata["name"], why)
+    version = metadata["resourceVersion"]
+    if options.resource_version is not None and options.resource_version != version:
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+            f"ResourceVersion in record ({version}). The object might have been modified"
+        )
+        raise _conflict(resource, metadata["name"], why)
+
+
+def _conflict(resource: Resource, name: str, why: str) -> Conflict:
+    text = f'Operation cannot be fulfilled on {resource.gvk.qualified_kind} "{name}": {why}'
+    return Conflict(text, details=StatusDetails(name=name, group=resource.group, kind=resource.kind))
+
+
 class Deletion:
     """One delete of one object, `obj`, which is changed in place."""
 
@@ -43,26 +65,6 @@ class Deletion:
         self._metadata: JSONObject = obj["metadata"]
         self._options = options
         self._now = now
-
-    def check_preconditions(self) -> None:
-        """Raise Conflict if uid or resourceVersion in the preconditions differ from those of the object."""
-        metadata, options = self._metadata, self._options
-        if options.uid and options.uid != metadata["uid"]:
-            raise self._conflict(
-                f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
-                "The object might have been deleted and then recreated"
-            )
-        version = metadata["resourceVersion"]
-        if options.resource_version and options.resource_version != version:
-            raise self._conflict(
-                f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
-                f"ResourceVersion in record ({version}). The object might have been modified"
-            )
-
-    def _conflict(self, why: str) -> Conflict:
-        kind, name = self._resource.kind, self._metadata["name"]
-        text = f'Operation cannot be fulfilled on {self._resource.gvk.qualified_kind} "{name}": {why}'
-        return Conflict(text, details=StatusDetails(name=name, group=self._resource.group, kind=kind))
 
     def mark(self) -> DeletionEffect:
         """Mark the object as the delete requests, if anything keeps it. Returns the effect of the delete."""

@@ -22,6 +22,10 @@ _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 _COLLECTOR_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})
 _EXTENSIONS = "apiextensions.k8s.io"
 _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_RESTORED = ("creationTimestamp", "deletionTimestamp", "generation")
+_KEPT_IF_ABSENT = ("uid", "deletionGracePeriodSeconds")
+_MAX_VERSION = 2**64 - 1
+_VERSION_DIGITS = 20
 _DUPLICATE_OWNERS = (
     ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in 1.20+, and may "
     "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
@@ -73,9 +77,6 @@ def drop_server_owned(metadata: JSONObject) -> None:
 
 def fill_for_create(metadata: JSONObject, now: datetime) -> None:
     """Set the metadata that only the server assigns to a new object."""
-    if metadata.get("resourceVersion"):
-        raise InternalError("resourceVersion should not be set on objects to be created", reason="")
-    metadata.pop("resourceVersion", None)
     drop_server_owned(metadata)
     metadata["uid"] = str(uuid.uuid4())
     metadata["creationTimestamp"] = time.format(now)
@@ -108,13 +109,44 @@ def drop_duplicate_owners(metadata: JSONObject, warnings: list[str], *, after_ad
 
 
 def keep_from_old(metadata: JSONObject, old: JSONObject) -> None:
-    """Restore the metadata that an update cannot change."""
+    """Restore the metadata that an update cannot change, and that it may leave out.
+
+    Some of it is restored whatever the update says. A change of the rest is an error.
+    """
     metadata.pop("selfLink", None)
-    for field in _SERVER_OWNED:
+    for field in _RESTORED:
         if field in old:
             metadata[field] = old[field]
-        else:
+        elif field != "deletionTimestamp":
             metadata.pop(field, None)
+    for field in _KEPT_IF_ABSENT:
+        if field in old and metadata.get(field) in (None, ""):
+            metadata[field] = old[field]
+
+
+def parse_version(text: str) -> int | None:
+    """Return the number in `metadata.resourceVersion`; None if it is empty or zero, which means no version.
+
+    Raises InternalError, as a real API server does, for other text.
+    """
+    if not text.isascii() or not text.isdecimal():
+        if not text:
+            return None
+        raise InternalError(f'strconv.ParseUint: parsing "{text}": invalid syntax', reason="")
+    digits = text.lstrip("0")
+    if len(digits) > _VERSION_DIGITS or int(digits or "0") > _MAX_VERSION:
+        raise InternalError(f'strconv.ParseUint: parsing "{text}": value out of range', reason="")
+    return int(digits) if digits else None
+
+
+def reject_version(metadata: JSONObject) -> None:
+    """Raise InternalError if a new object has a resource version. Text that is not a version is ignored."""
+    try:
+        version = parse_version(metadata.get("resourceVersion") or "")
+    except InternalError:
+        return
+    if version is not None:
+        raise InternalError("resourceVersion should not be set on objects to be created", reason="")
 
 
 def validate(resource: Resource, metadata: JSONObject) -> list[FieldError]:
@@ -128,7 +160,7 @@ def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
     """Return the errors of the change from `old`."""
     errors = [
         invalid(f"metadata.{field}", metadata.get(field) or "", "field is immutable")
-        for field in ("name", "namespace", "uid")
+        for field in ("name", "namespace", "uid", "deletionTimestamp", "deletionGracePeriodSeconds")
         if (metadata.get(field) or "") != (old.get(field) or "")
     ]
     if old.get("deletionTimestamp"):

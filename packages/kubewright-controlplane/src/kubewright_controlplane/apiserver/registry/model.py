@@ -230,6 +230,10 @@ class Strategy:
         """
         return []
 
+    def validate_create(self, obj: JSONObject) -> list[FieldError]:
+        """Return the errors that only a new object can have. Called after `validate`."""
+        return []
+
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         """Return the errors of the change itself, such as immutable fields. Called after `validate`."""
         return []

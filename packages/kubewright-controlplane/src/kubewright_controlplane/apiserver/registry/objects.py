@@ -14,12 +14,14 @@ import msgspec
 
 from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject, copied
+from kubewright.machinery.json import JSONObject, copied, is_object
 from kubewright_controlplane.apiserver.registry.failures import kind_text
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import WriteCall
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.schema.ownership.declared import undeclared
+from kubewright_controlplane.schema.structural.decode import WrongType, json_kind
+from kubewright_controlplane.schema.structural.schema import Schema
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -96,19 +98,24 @@ def set_condition(obj: JSONObject, condition: JSONObject, now: str) -> None:
 class Nonconforming(BadRequest):
     """A document that cannot be read as its kind. `why` is the error alone, as the answer to a patch reports it."""
 
-    def __init__(self, expected: GroupVersionKind, why: str, *, kind: str = "", version: str = "") -> None:
-        """`kind` and `version` are those in the document, if they are not the expected ones."""
+    def __init__(
+        self, expected: GroupVersionKind, why: str, *, kind: str = "", version: str = "", unconverted: str = ""
+    ) -> None:
+        """`kind` and `version` are those in the document, if they are not the expected ones. `unconverted` is the
+        error in the words that the answer to a strategic merge patch uses.
+        """
         given = f'{kind or expected.kind} in version "{version or expected.version}"'
         super().__init__(f"{given} cannot be handled as a {expected.kind}: {why}")
         self.why = why
+        self.unconverted = unconverted or why
 
 
-def reject_undeclared(resource: Resource, config: JSONObject) -> None:
+def reject_undeclared(schema: Schema, kind: GroupVersionKind, config: JSONObject) -> None:
     """Raise InternalError, as a real API server does, for applied fields that the schema does not declare."""
-    errors = undeclared(config, resource.schema.root)
+    errors = undeclared(config, schema.root)
     if errors:
         why = errors[0] if len(errors) == 1 else "\n  ".join(("errors:", *errors))
-        raise InternalError(f"failed to create typed patch object ({_named(resource, config)}): {why}", reason="")
+        raise InternalError(f"failed to create typed patch object ({_named(kind, config)}): {why}", reason="")
 
 
 def conform_applied(resource: Resource, config: JSONObject) -> None:
@@ -120,13 +127,13 @@ def conform_applied(resource: Resource, config: JSONObject) -> None:
         resource.schema.prune(config)
     except DecodeError as error:
         why = f"unable to convert unstructured object to {kind_text(resource.gvk)}: {error}"
-        whole = _named(resource, config)
+        whole = _named(resource.gvk, config)
         raise InternalError(f"failed to convert new object ({whole}) to proper version: {why}", reason="") from error
 
 
-def _named(resource: Resource, config: JSONObject) -> str:
+def _named(kind: GroupVersionKind, config: JSONObject) -> str:
     metadata: JSONObject = config.get("metadata") or {}
-    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind_text(resource.gvk)}"
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind_text(kind)}"
 
 
 def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:
@@ -135,21 +142,39 @@ def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:
     Adds warnings to `call`. Raises Nonconforming for a value that cannot be read as its type, and, with strict field
     validation, for unknown or duplicate fields.
     """
-    try:
-        unknown = resource.schema.prune(obj)
-    except DecodeError as error:
-        raise Nonconforming(resource.gvk, str(error)) from error
-    if unknown or call.duplicate_fields:
-        _report(resource, unknown, call)
-    resource.schema.default(obj)
+    conform_to(resource.schema, resource.gvk, obj, call)
     resource.strategy.default(obj)
 
 
-def _report(resource: Resource, unknown: list[str], call: WriteCall) -> None:
-    if resource.custom:
+def check_metadata(obj: JSONObject, kind: GroupVersionKind) -> None:
+    """Raise Nonconforming if the metadata of a document is not an object."""
+    metadata = obj.get("metadata")
+    if metadata is None or is_object(metadata):
+        return
+    found = json_kind(metadata)
+    why = f"json: cannot unmarshal {found} into Go struct field {kind.kind}.metadata of type v1.ObjectMeta"
+    go_kind = "slice" if found == "array" else "int64" if found == "number" else found
+    raise Nonconforming(kind, why, unconverted=f"cannot restore struct from: {go_kind}")
+
+
+def conform_to(schema: Schema, kind: GroupVersionKind, obj: JSONObject, call: WriteCall) -> None:
+    """Conform a document to a schema, as `conform` does."""
+    try:
+        unknown = schema.prune(obj)
+    except WrongType as error:
+        raise Nonconforming(kind, str(error), unconverted=error.unconverted) from error
+    except DecodeError as error:
+        raise Nonconforming(kind, str(error)) from error
+    if unknown or call.duplicate_fields:
+        _report(schema, kind, unknown, call)
+    schema.default(obj)
+
+
+def _report(schema: Schema, kind: GroupVersionKind, unknown: list[str], call: WriteCall) -> None:
+    if not schema.root.builtin:
         unknown.sort()  # Go visits the fields of a built-in kind in written order, those of a custom kind by name
     errors = [*call.duplicate_fields, *(f'unknown field "{path}"' for path in unknown)]
     if call.options.field_validation == "Strict":
-        raise Nonconforming(resource.gvk, f"strict decoding error: {', '.join(errors)}")
+        raise Nonconforming(kind, f"strict decoding error: {', '.join(errors)}")
     if call.options.field_validation == "Warn":
         call.warnings.extend(errors)

@@ -7,13 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from kubewright.machinery.errors import Invalid
+from kubewright.machinery.fields import FieldError, invalid, not_supported
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import FieldSelector, Selector
 from kubewright_controlplane.apiserver.user import LOOPBACK, UserInfo
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
+
+META_GROUP: Final = "meta.k8s.io"
+"""The group of the options, in errors and in documents for admission."""
+_PROPAGATIONS: Final = ("", "Foreground", "Background", "Orphan")
 
 
 @dataclass(slots=True)
@@ -22,6 +28,7 @@ class WriteOptions:
 
     user: UserInfo = LOOPBACK
     field_manager: str = "kube-apiserver"
+    """Empty: no owner is recorded for what the write changes."""
     dry_run: bool = False
     field_validation: FieldValidation = "Ignore"
     force: bool = False
@@ -43,7 +50,7 @@ class WriteCall:
 
 @dataclass(slots=True)
 class DeleteOptions:
-    """Options of a delete, and the user. An empty precondition is not checked."""
+    """Options of a delete, and the user. A precondition of None is not checked."""
 
     user: UserInfo = LOOPBACK
     dry_run: bool = False
@@ -52,10 +59,45 @@ class DeleteOptions:
     grace_seconds: int | None = None
     propagation: str = ""
     """Orphan, Background, Foreground, or empty for the kind's default."""
-    uid: str = ""
-    resource_version: str = ""
+    uid: str | None = None
+    resource_version: str | None = None
     raw: JSONObject = field(default_factory=dict[str, object])
     """The options as a document, for admission."""
+
+    @classmethod
+    def of(cls, document: JSONObject, user: UserInfo) -> DeleteOptions:
+        """Return the options in a decoded metav1.DeleteOptions. Raises Invalid."""
+        errors = _delete_errors(document)
+        if errors:
+            raise Invalid.of("DeleteOptions", META_GROUP, "", errors)
+        propagation, orphan = document.get("propagationPolicy") or "", document.get("orphanDependents")
+        if orphan is not None:
+            propagation = "Orphan" if orphan else "Background"
+        preconditions: JSONObject = document.get("preconditions") or {}
+        grace = document.get("gracePeriodSeconds")
+        return cls(
+            user=user,
+            dry_run=bool(document.get("dryRun")),
+            grace_seconds=None if grace is None else max(int(grace), 1) if int(grace) < 0 else int(grace),
+            propagation=propagation,
+            uid=preconditions.get("uid"),
+            resource_version=preconditions.get("resourceVersion"),
+            raw={"kind": "DeleteOptions", "apiVersion": f"{META_GROUP}/v1"} | document,
+        )
+
+
+def _delete_errors(document: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
+    dry_run: list[str] = document.get("dryRun") or []
+    if any(each != "All" for each in dry_run):
+        errors.append(not_supported("dryRun", dry_run, ("All",)))
+    propagation = document.get("propagationPolicy") or ""
+    if propagation and document.get("orphanDependents") is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid("propagationPolicy", propagation, detail))
+    elif propagation not in _PROPAGATIONS:
+        errors.append(not_supported("propagationPolicy", propagation, (*_PROPAGATIONS[1:], "nil")))
+    return errors
 
 
 @dataclass(frozen=True, slots=True)

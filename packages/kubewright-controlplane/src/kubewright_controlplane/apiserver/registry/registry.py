@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import BadRequest, InternalError, Invalid
 from kubewright.machinery.fields import FieldError, invalid
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright_controlplane.apiserver.registry import metadata as meta
 from kubewright_controlplane.apiserver.registry.failures import conflict, modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
@@ -31,6 +31,7 @@ from kubewright_controlplane.apiserver.registry.objects import (
     to_stored,
 )
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall
+from kubewright_controlplane.apiserver.registry.views import SCALE, ScaleView, document_schema
 from kubewright_controlplane.apiserver.registry.writes import (
     Create,
     Delete,
@@ -42,9 +43,10 @@ from kubewright_controlplane.apiserver.registry.writes import (
 )
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.storage.store import Store
-from kubewright_controlplane.schema.ownership import managedfields
+from kubewright_controlplane.schema.ownership import managedfields, scaling
 from kubewright_controlplane.schema.ownership.fieldset import FieldSet
 
+_STATUS = FieldSet.of_paths("status")
 _NO_LABELS: dict[str, str] = {}
 _LARGEST = 1536 * 1024
 """Bytes of an object and its key, as in etcd."""
@@ -176,13 +178,9 @@ class Registry:
         Raises NotFound, Conflict (the uid differs from the stored one), Invalid, Forbidden, BadRequest.
         """
         metadata = self.check_address(obj, name, namespace)
-        if subresource:
-            if self.view(subresource).kind is None:
-                self._reject_unconditional(metadata)
-        elif self.resource.strategy.allow_create_on_update and not self.has(name, namespace):
+        creates = self.resource.strategy.allow_create_on_update and not subresource
+        if creates and not self.has(name, namespace):
             return self.begin_create(obj, namespace, call)
-        else:
-            self._reject_unconditional(metadata)
         target = self.open(name, namespace, subresource)
         self._reject_other_uid(metadata, target.old["metadata"])
         call = call or WriteCall()
@@ -197,7 +195,9 @@ class Registry:
         Raises Conflict, with managers and fields, if `force` is not set and other managers own what would change.
         """
         call = call or WriteCall()
-        reject_undeclared(self.resource, config)
+        if subresource and self.view(subresource).kind is not None:
+            return self._begin_apply_scale(name, config, namespace, subresource, call)
+        reject_undeclared(self.resource.schema, self.resource.gvk, config)
         fields = managedfields.applied_fields(config, self.resource.schema)
         conform_applied(self.resource, config)
         exists = self.has(name, namespace)
@@ -212,22 +212,68 @@ class Registry:
             obj = self._merge_applied(None, config, fields, subresource, call)
             conform(self.resource, obj, call)
             return self._begin_create(obj, call, applied=True)
-        if subresource and self.view(subresource).kind is not None:
-            raise not_served()
         target = self.open(name, namespace, subresource)
+        given: JSONObject = config.get("metadata") or {}
+        is_unset = given.get("resourceVersion") == ""
         new = self._merge_applied(target.draft(), config, fields, subresource, call)
+        if is_unset:
+            new["metadata"]["resourceVersion"] = ""
         return self._begin_update(target, new, call, applied=True)
 
-    def _begin_update(self, target: Target, new: JSONObject, call: WriteCall, *, applied: bool = False) -> Write:
+    def _begin_apply_scale(
+        self, name: str, config: JSONObject, namespace: str, subresource: str, call: WriteCall
+    ) -> Write:
+        """Begin a server-side apply to the scale of an object."""
+        view, options = self.view(subresource), call.options
+        assert isinstance(view, ScaleView)
+        schema, kind = document_schema(SCALE), SCALE
+        target = self.open(name, namespace, subresource)
+        reject_undeclared(schema, kind, config)
+        meta.metadata_of(config).setdefault("name", name)
+        self.check_address(config, name, namespace)
+        live = target.draft()
+        owned = target.old["metadata"].get("managedFields")
+        live["metadata"]["managedFields"] = scaling.scale_entries(owned, view.replicas)
+        scale = managedfields.apply(
+            live,
+            config,
+            fields=managedfields.applied_fields(config, schema),
+            manager=options.field_manager,
+            force=options.force,
+            api_version=kind.api_version,
+            subresource=subresource,
+            now=self.clock.now(),
+            schema=schema,
+            ignored=_STATUS,
+        )
+        owned = scaling.object_entries(
+            owned, scale["metadata"].get("managedFields"), view.replicas, self.resource.api_version
+        )
+        return self._begin_update(target, scale, call, managed_fields=owned)
+
+    def _begin_update(
+        self,
+        target: Target,
+        new: JSONObject,
+        call: WriteCall,
+        *,
+        applied: bool = False,
+        managed_fields: JSONArray | None = None,
+    ) -> Write:
+        """Begin the write of a changed document. Its fields have owners already if it was `applied`, or if
+        `managed_fields` says who they are.
+        """
         old = target.old
         attributes = self._attributes("UPDATE", old["metadata"], call, target.subresource)
         attributes.object, attributes.old_object = new, old
         if target.view is not None:
             new = attributes.object = target.view.write(new, old, attributes)
+        if managed_fields is not None:
+            new["metadata"] = new["metadata"] | {"managedFields": managed_fields}
         new["metadata"] = dict(new.get("metadata") or {})
         conform(self.resource, new, call)
         meta.metadata_of(new)
-        if not applied:
+        if not applied and managed_fields is None and call.options.field_manager:
             self._own_fields(old, new, target.subresource, call)
         return Update(self, target, attributes, call)
 
@@ -237,8 +283,8 @@ class Registry:
         metadata, old_metadata = meta.metadata_of(new), old["metadata"]
         meta.match_namespace(resource, metadata, old_metadata.get("namespace", ""))
         self._reject_stale(metadata, old_metadata)
-        errors = meta.validate_update(metadata, old_metadata)
         meta.keep_from_old(metadata, old_metadata)
+        errors = meta.validate_update(metadata, old_metadata)
         if resource.has_status and not target.subresource:
             _restore(new, old, "status")
         return errors
@@ -250,32 +296,28 @@ class Registry:
         meta.match_name(metadata, name)
         return metadata
 
-    def _reject_unconditional(self, metadata: JSONObject) -> None:
-        if not metadata.get("resourceVersion") and not self.resource.strategy.allow_unconditional_update:
-            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise Invalid.of(self.resource.plural, self.resource.group, metadata["name"], [error])
-
     def _reject_other_uid(self, metadata: JSONObject, old: JSONObject) -> None:
         """Reject a PUT whose uid is that of another object with the same name."""
         uid = metadata.get("uid")
         if uid and uid != old["uid"]:
             key = key_of(old.get("namespace", ""), old["name"])
+            group = f"{self.resource.group}/" if self.resource.custom else ""
             why = (
-                f"StorageError: invalid object, Code: 4, Key: /registry/{self.resource.plural}/{key}, "
+                f"StorageError: invalid object, Code: 4, Key: /registry/{group}{self.resource.plural}/{key}, "
                 "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
                 f"UID in precondition: {uid}, UID in object meta: {old['uid']}"
             )
             raise conflict(self.resource, old["name"], why)
 
     def _reject_stale(self, metadata: JSONObject, old: JSONObject) -> None:
-        """Reject a write that is based on another version of the object."""
-        version = metadata.get("resourceVersion") or old["resourceVersion"]
-        if not version.isdecimal():
-            raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
-        if version != old["resourceVersion"]:
-            raise modified(self.resource, old["name"])
-        metadata["resourceVersion"] = version
-        metadata.setdefault("uid", old["uid"])
+        """Reject a write that is based on another version of the object, or on none if the kind requires one."""
+        version, resource = meta.parse_version(metadata.get("resourceVersion") or ""), self.resource
+        if version is None and not resource.strategy.allow_unconditional_update:
+            error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise Invalid.of(resource.plural, resource.group, old["name"], [error])
+        if version is not None and version != int(old["resourceVersion"]):
+            raise modified(resource, old["name"])
+        metadata["resourceVersion"] = old["resourceVersion"]
 
     # Deleting
 

@@ -7,18 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from kubewright.machinery.errors import NotFound
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright.machinery.selectors import Selector
+from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.registry.model import Attributes, View
+from kubewright_controlplane.schema.structural.schema import Schema
 
 SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
 Path = tuple[str, ...]
+
+
+@cache
+def document_schema(kind: GroupVersionKind) -> Schema:
+    """Return the schema of a document that is not an object of a resource, such as a Scale or an Eviction."""
+    return Schema.from_openapi(catalog.schema_ref(kind), catalog.components())
 
 
 @dataclass(frozen=True)
@@ -28,9 +36,10 @@ class StatusView(View):
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
         new = {key: value for key, value in old.items() if key != "status"}
         if attributes.resource.custom:
-            new["metadata"] = old["metadata"] | {
-                key: view["metadata"][key] for key in ("resourceVersion", "managedFields") if key in view["metadata"]
-            }
+            metadata = view["metadata"]
+            new["metadata"] = old["metadata"] | {"resourceVersion": metadata.get("resourceVersion") or ""}
+            if "managedFields" in metadata:
+                new["metadata"]["managedFields"] = metadata["managedFields"]
         else:
             new["metadata"] = view["metadata"]
         if "status" in view:
@@ -76,8 +85,6 @@ class ScaleView(View):
         return scale
 
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
-        if self.replicas[0] not in old:
-            raise NotFound(f'"{attributes.name}" has no .{self.replicas[0]} to scale')
         metadata = view["metadata"]
         new: JSONObject = old | {"metadata": dict(old["metadata"])}
         for key in ("resourceVersion", "uid"):

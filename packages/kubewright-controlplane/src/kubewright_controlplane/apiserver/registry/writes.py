@@ -17,7 +17,7 @@ from kubewright.machinery.fields import FieldError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, copied, equal
 from kubewright_controlplane.apiserver.registry import metadata as meta
-from kubewright_controlplane.apiserver.registry.deletion import Deletion, DeletionEffect, is_kept
+from kubewright_controlplane.apiserver.registry.deletion import Deletion, DeletionEffect, check_preconditions, is_kept
 from kubewright_controlplane.apiserver.registry.failures import already_exists, invalid_object, modified
 from kubewright_controlplane.apiserver.registry.model import Attributes, Resource, View
 from kubewright_controlplane.apiserver.registry.objects import encode, from_stored
@@ -167,12 +167,15 @@ class Create:
         if resource.has_status and not resource.custom:
             obj.setdefault("status", copied(resource.schema.empty.get("status", {})))
         strategy.prepare_for_create(obj, self.attributes)
-        return meta.validate(resource, metadata) + resource.schema.validate(obj) + strategy.validate(obj)
+        errors = meta.validate(resource, metadata) + resource.schema.validate(obj) + strategy.validate(obj)
+        return errors + strategy.validate_create(obj)
 
     def commit(self) -> WriteResult:
         """Store the object. Raises AlreadyExists."""
         registry, obj = self._registry, self._object
         _prune_admitted(registry.resource, self._begun, obj)
+        if not self.attributes.dry_run:
+            meta.reject_version(obj["metadata"])
         self._find_free_name(obj["metadata"])
         shown = registry.read_back(obj)
         entry = registry.uncommitted(obj) if self.attributes.dry_run else registry.commit(obj)
@@ -278,6 +281,7 @@ class Delete:
         self._target = target
         self._object = target.draft()
         self._effect: DeletionEffect | None = None
+        self._options = options
         self._deletion = Deletion(registry.resource, self._object, options, registry.clock.now())
         registry.admission.admit(attributes)
 
@@ -286,7 +290,7 @@ class Delete:
         return not self._registry.holds(self._target.entry)
 
     def validate(self) -> None:
-        self._deletion.check_preconditions()
+        check_preconditions(self._registry.resource, self._object["metadata"], self._options)
         self._registry.resource.strategy.before_delete(self._object, self.attributes)
         self._registry.admission.validate(self.attributes)
 

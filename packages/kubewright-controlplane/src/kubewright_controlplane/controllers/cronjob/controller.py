@@ -21,6 +21,8 @@ from kubewright.machinery import cron, time
 from kubewright.machinery.errors import AlreadyExists
 
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+_NEVER: Final = "time difference between two schedules is less than 1 second"
+"""What Kubernetes reports of a schedule without a next time."""
 _PADDING: Final = timedelta(milliseconds=100)
 
 
@@ -36,6 +38,10 @@ class CronJobReconciler:
         status = _status(cron_job, jobs)
         await self._tidy(ctx, jobs)
         times = self._schedule(ctx)
+        if times is not None and times.after(cron_job.metadata.creation_timestamp or now) is None:
+            note = f"invalid schedule: {cron_job.spec.schedule} : {_NEVER}"
+            ctx.events.warning(cron_job, "InvalidSchedule", note, action="Schedule")
+            times = None
         due = _due(cron_job, times, now) if times else None
         if due is not None and due != cron_job.status.last_schedule_time:
             await self._start(ctx, status, jobs, due)

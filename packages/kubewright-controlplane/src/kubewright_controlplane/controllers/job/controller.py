@@ -12,12 +12,13 @@ from kubewright.apis.batch.v1 import Job
 from kubewright.apis.core.v1 import Pod
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.client._client import Client
-from kubewright.client._patch import MergePatch
+from kubewright.client._patch import StrategicPatch
 from kubewright.controllers import Context, Controller, DeletedContext, Result, controller
 from kubewright.machinery.errors import NotFound
 from kubewright_controlplane.common.selection import SELECTOR, by_selector, matching
 from kubewright_controlplane.controllers.claims import Claims, orphans
-from kubewright_controlplane.controllers.job import progress, tally
+from kubewright_controlplane.controllers.job import perindex, progress, tally
+from kubewright_controlplane.controllers.job.perindex import Failures
 from kubewright_controlplane.controllers.job.podtemplate import build_pod
 from kubewright_controlplane.controllers.podcontrol import BURST, create_pods, delete_pods
 
@@ -40,17 +41,14 @@ class JobReconciler:
         await self._let_go(ctx, None if over or job is None else job.metadata.uid)
         if job is None or over or isinstance(ctx, DeletedContext):
             return None
-        if job.spec.backoff_limit_per_index is not None:
-            note = "spec.backoffLimitPerIndex is not known to this control plane: the Job is left alone"
-            ctx.events.warning(job, "Unsupported", note, action="Reconcile")
-            return None
         return await self._work(ctx, job)
 
     async def _work(self, ctx: Context[Job], job: Job) -> Result | None:
         children = await self._claims.of(ctx, Pod, job.spec.selector or LabelSelector())
         now = self._clock.now()
         count = tally.Tally.of(job, children)
-        end = progress.verdict(job, children, count, now)
+        failures = Failures.of(job, children, count.succeeded_indexes)
+        end = progress.verdict(job, children, count, failures, now)
         wait: timedelta | None = None
         if end is not None:
             ended = [pod for pod in children if pod in count.active]
@@ -58,13 +56,15 @@ class JobReconciler:
             count.terminating += len(count.active)
             count.active = []
         else:
-            wait = await self._manage(ctx, children, count)
+            wait = await self._manage(ctx, children, count, failures)
             if count.is_complete(job):
                 end = progress.complete()
-        await self._track(ctx, children, count, end)
+        await self._track(ctx, children, count, failures, end)
         return progress.again(job, wait, now)
 
-    async def _manage(self, ctx: Context[Job], children: Sequence[Pod], count: tally.Tally) -> timedelta | None:
+    async def _manage(
+        self, ctx: Context[Job], children: Sequence[Pod], count: tally.Tally, failures: Failures
+    ) -> timedelta | None:
         """Create or delete Pods until their number fits. Returns the pause before more may be created."""
         job, now = ctx.object, self._clock.now()
         surplus = tally.surplus(job, count, now)
@@ -78,22 +78,30 @@ class JobReconciler:
         missing = min(count.wanted(job) - len(count.active) - on_their_way, BURST)
         if missing <= 0:
             return None
-        wait = tally.wait_after_failures(job, children, now)
+        wait = timedelta(0) if perindex.has_limit(job) else tally.wait_after_failures(job, children, now)
         if wait > timedelta(0):
             return wait
-        numbers: list[int | None] = [None] * missing
-        if tally.is_indexed(job):
-            numbers = list(count.free_indexes(job, children, missing))
-        count.active = count.active + await create_pods(ctx, [build_pod(job, number) for number in numbers])
-        return None
+        if not tally.is_indexed(job):
+            count.active = count.active + await create_pods(ctx, [build_pod(job, None, {}) for _ in range(missing)])
+            return None
+        numbers = count.free_indexes(job, children, missing, failures.indexes)
+        waits = {number: failures.wait(number, now) for number in numbers}
+        ready = [number for number in numbers if not waits[number]]
+        count.active = count.active + await create_pods(ctx, [_pod(job, number, failures) for number in ready])
+        return min(filter(None, waits.values()), default=None)
 
     async def _track(
-        self, ctx: Context[Job], children: Sequence[Pod], count: tally.Tally, end: progress.End | None
+        self,
+        ctx: Context[Job],
+        children: Sequence[Pod],
+        count: tally.Tally,
+        failures: Failures,
+        end: progress.End | None,
     ) -> None:
         """Record the Pods that have ended, remove their finalizers, count them, and report the end of the Job."""
         job, now = ctx.object, self._clock.now()
-        ended = progress.ended(job, children, end)
-        status = progress.noted(job, count, ended, end, now)
+        ended = progress.ended(job, children, failures, end)
+        status = progress.noted(job, count, failures, ended, end, now)
         await ctx.update_status(status)
         await self._free(ctx, [pod for pod in ended if tally.is_tracked(pod)])
         counted = progress.counted(status)
@@ -114,13 +122,15 @@ class JobReconciler:
 
     async def _free(self, ctx: Context[Job] | DeletedContext[Job], found: Sequence[Pod]) -> None:
         async def free(pod: Pod) -> None:
-            kept = [each for each in pod.metadata.finalizers if each != tally.FINALIZER]
-            version = pod.metadata.resource_version
-            metadata = {"uid": pod.metadata.uid, "resourceVersion": version, "finalizers": kept or None}
+            metadata = {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [tally.FINALIZER]}
             with suppress(NotFound):
-                await ctx.patch(pod, MergePatch({"metadata": metadata}))
+                await ctx.patch(pod, StrategicPatch({"metadata": metadata}))
 
         await asyncio.gather(*(free(pod) for pod in found if tally.is_tracked(pod)))
+
+
+def _pod(job: Job, index: int, failures: Failures) -> Pod:
+    return build_pod(job, index, failures.annotations(job, index) if perindex.has_limit(job) else {})
 
 
 def _controller(pod: Pod) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def parse(text: str | None) -> set[int]:
-    """Return the indexes in a text. Raises ValueError if the text is invalid."""
+def parse(text: str | None, completions: int | None) -> set[int]:
+    """Return the indexes in a text that are below `completions`. Raises ValueError if the text is invalid."""
+    least = completions or 0
     found: set[int] = set()
     for part in filter(None, (text or "").split(",")):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
+        found.update(range(int(first), min(int(last or first) + 1, least)))
     return found
 
 

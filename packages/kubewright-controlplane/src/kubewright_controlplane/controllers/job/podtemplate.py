@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -17,11 +18,12 @@ _ENV: Final = EnvVar(
 )
 
 
-def build_pod(job: Job, index: int | None) -> Pod:
-    """Return a Pod of the Job, for a completion index if one is given."""
+def build_pod(job: Job, index: int | None, annotations: Mapping[str, str]) -> Pod:
+    """Return a Pod of the Job with further annotations, for a completion index if one is given."""
     pod = pod_of(job, job.spec.template)
     if FINALIZER not in pod.metadata.finalizers:
         pod.metadata.finalizers.append(FINALIZER)
+    pod.metadata.annotations.update(annotations)
     if index is not None:
         pod.metadata.generate_name = f"{job.metadata.name}-{index}-"
         pod.metadata.labels[INDEX] = pod.metadata.annotations[INDEX] = str(index)

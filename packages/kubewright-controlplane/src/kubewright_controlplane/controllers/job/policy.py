@@ -20,6 +20,8 @@ class Verdict(NamedTuple):
     """It counts towards `backoffLimit`."""
     error: str = ""
     """Why the Job fails because of it."""
+    fails_index: bool = False
+    """Its index is not tried again."""
 
 
 def verdict(job: Job, pod: Pod) -> Verdict:
@@ -29,7 +31,7 @@ def verdict(job: Job, pod: Pod) -> Verdict:
         what = _match(rule, pod)
         if what:
             error = f"{what} matching {rule.action} rule at index {index}" if rule.action == "FailJob" else ""
-            return Verdict(rule.action != "Ignore", error)
+            return Verdict(rule.action != "Ignore", error, rule.action == "FailIndex")
     return Verdict()
 
 
@@ -37,7 +39,7 @@ def success(job: Job, succeeded: Set[int]) -> str:
     """Return the rule of the success policy that is met; empty if none is."""
     policy = job.spec.success_policy
     for index, rule in enumerate(policy.rules if policy else ()):
-        among = indexes.parse(rule.succeeded_indexes) if rule.succeeded_indexes else None
+        among = indexes.parse(rule.succeeded_indexes, job.spec.completions) if rule.succeeded_indexes else None
         have = len(succeeded if among is None else succeeded & among)
         enough = rule.succeeded_count if rule.succeeded_count is not None else len(among or ())
         if have and have >= enough:

@@ -18,7 +18,8 @@ from kubewright.apis.batch.v1 import Job, JobCondition, JobStatus, UncountedTerm
 from kubewright.apis.core.v1 import Pod
 from kubewright.controllers import Result
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.controllers.job import indexes, policy, tally
+from kubewright_controlplane.controllers.job import indexes, perindex, policy, tally
+from kubewright_controlplane.controllers.job.perindex import Failures
 
 _INTERIM: Final = {True: "SuccessCriteriaMet", False: "FailureTarget"}
 _FINAL: Final = {True: "Complete", False: "Failed"}
@@ -40,7 +41,7 @@ def complete() -> End:
     return End(True, "CompletionsReached", "Reached expected number of succeeded pods")
 
 
-def verdict(job: Job, children: Sequence[Pod], count: tally.Tally, now: datetime) -> End | None:
+def verdict(job: Job, children: Sequence[Pod], count: tally.Tally, failures: Failures, now: datetime) -> End | None:
     """Return whether the Job ends before its work is done. An earlier decision is kept."""
     for succeeded, kind in _INTERIM.items():
         before = _condition(job.status, kind)
@@ -56,6 +57,11 @@ def verdict(job: Job, children: Sequence[Pod], count: tally.Tally, now: datetime
     left = time_left(job, now)
     if left is not None and left <= timedelta(0):
         return End(False, "DeadlineExceeded", "Job was active longer than specified deadline")
+    most, failed = job.spec.max_failed_indexes, len(failures.indexes)
+    if most is not None and failed > most:
+        return End(False, "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes")
+    if failed and failed + len(count.succeeded_indexes) >= (job.spec.completions or 0):
+        return End(False, "FailedIndexes", "Job has failed indexes")
     matched = policy.success(job, count.succeeded_indexes)
     return End(True, "SuccessPolicy", matched) if matched else None
 
@@ -74,16 +80,20 @@ def again(job: Job, wait: timedelta | None, now: datetime) -> Result | None:
     return Result(requeue_after=min(times) + timedelta(milliseconds=10)) if times else None
 
 
-def ended(job: Job, children: Sequence[Pod], end: End | None) -> list[Pod]:
+def ended(job: Job, children: Sequence[Pod], failures: Failures, end: End | None) -> list[Pod]:
     """Return the Pods to count: those that ended, or all of them if the Job ends."""
-    return [
-        pod
-        for pod in children
-        if tally.is_tracked(pod) and (end is not None or pod.status.phase == "Succeeded" or tally.has_failed(job, pod))
-    ]
+
+    def counts(pod: Pod) -> bool:
+        if end is not None or pod.status.phase == "Succeeded":
+            return True
+        return tally.has_failed(job, pod) and not failures.holds(pod)
+
+    return [pod for pod in children if tally.is_tracked(pod) and counts(pod)]
 
 
-def noted(job: Job, count: tally.Tally, ended: Sequence[Pod], end: End | None, now: datetime) -> JobStatus:
+def noted(
+    job: Job, count: tally.Tally, failures: Failures, ended: Sequence[Pod], end: End | None, now: datetime
+) -> JobStatus:
     """Return the status that records `ended`, before their finalizers are removed."""
     status = counted(job.status, still_held={pod.metadata.uid for pod in ended})
     before = status.uncounted_terminated_pods or UncountedTerminatedPods()
@@ -98,11 +108,13 @@ def noted(job: Job, count: tally.Tally, ended: Sequence[Pod], end: End | None, n
             failed.append(uid)
     status.uncounted_terminated_pods = UncountedTerminatedPods(succeeded=succeeded, failed=failed)
     if tally.is_indexed(job):
-        done = indexes.parse(status.completed_indexes) | tally.indexes_of(
+        done = indexes.parse(status.completed_indexes, job.spec.completions) | tally.indexes_of(
             job, (pod for pod in ended if pod.status.phase == "Succeeded")
         )
         status.completed_indexes = indexes.text_of(done) or None
         status.succeeded = len(done) or None
+        if perindex.has_limit(job):
+            status.failed_indexes = indexes.text_of(failures.indexes)
     status.active = len(count.active) or None
     status.ready = sum(pods.is_ready(pod) for pod in count.active)
     status.terminating = count.terminating

@@ -9,7 +9,7 @@ Follows kubernetes/pkg/controller/job and https://kubernetes.io/docs/concepts/wo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -74,7 +74,11 @@ class Tally:
         fresh = [pod for pod in children if is_tracked(pod) and pod.metadata.uid not in noted_succeeded | noted_failed]
         succeeded = [pod for pod in fresh if pod.status.phase == "Succeeded"]
         failed = [pod for pod in fresh if has_failed(job, pod) and policy.verdict(job, pod).counts]
-        done = indexes.parse(status.completed_indexes) | indexes_of(job, succeeded) if is_indexed(job) else set[int]()
+        done = (
+            indexes.parse(status.completed_indexes, job.spec.completions) | indexes_of(job, succeeded)
+            if is_indexed(job)
+            else set[int]()
+        )
         return cls(
             active=[pod for pod in children if pods.is_active(pod)],
             terminating=sum(pods.is_terminating(pod) for pod in children),
@@ -97,9 +101,9 @@ class Tally:
             return False
         return self.succeeded > 0 if job.spec.completions is None else self.succeeded >= job.spec.completions
 
-    def free_indexes(self, job: Job, children: Iterable[Pod], count: int) -> list[int]:
-        """Return the lowest indexes without an active Pod and without success."""
-        taken = self.succeeded_indexes | {index_of(pod) for pod in self.active}
+    def free_indexes(self, job: Job, children: Iterable[Pod], count: int, failed: Set[int]) -> list[int]:
+        """Return the lowest indexes without an active Pod that have neither succeeded nor failed."""
+        taken = self.succeeded_indexes | failed | {index_of(pod) for pod in self.active}
         if replaces_failed_only(job):
             taken |= {index_of(pod) for pod in children if pods.is_terminating(pod)}
         return [index for index in range(job.spec.completions or 0) if index not in taken][:count]
@@ -134,8 +138,12 @@ def wait_after_failures(job: Job, children: Iterable[Pod], now: datetime) -> tim
     failures = [end for end in ends if end is not None and (last_success is None or end > last_success)]
     if not failures:
         return timedelta(0)
-    wait = min(_FIRST_WAIT * (1 << min(len(failures) - 1, 10)), _LONGEST_WAIT)
-    return max(timedelta(0), max(failures) + wait - now)
+    return max(timedelta(0), max(failures) + pause_after(len(failures)) - now)
+
+
+def pause_after(failures: int) -> timedelta:
+    """Return the pause after so many failures in a row."""
+    return min(_FIRST_WAIT * (1 << min(failures - 1, 10)), _LONGEST_WAIT)
 
 
 def ended_at(pod: Pod) -> datetime | None:

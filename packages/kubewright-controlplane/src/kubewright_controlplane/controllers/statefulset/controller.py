@@ -18,7 +18,7 @@ from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.history import REVISION_HASH, History, Revisions, Snapshot, template_of
-from kubewright_controlplane.controllers.podcontrol import create_pods, delete_pods
+from kubewright_controlplane.controllers.podcontrol import Notes, create_pods, delete_pods
 from kubewright_controlplane.controllers.statefulset import identity, retention
 from kubewright_controlplane.controllers.statefulset.plan import Members, Plan, Step, is_available, partition_of
 
@@ -63,8 +63,18 @@ class StatefulSetReconciler:
             await _ensure_claims(ctx, ordinal)
             revision = current if _keeps_current(ctx.object, ordinal) else newest
             wanted.append(identity.build_pod(ctx.object, template_of(revision), revision.metadata.name, ordinal))
-        await delete_pods(ctx, step.delete)
-        return await create_pods(ctx, wanted)
+        notes = _notes(ctx.object)
+        await delete_pods(ctx, step.delete, notes)
+        return await create_pods(ctx, wanted, notes)
+
+
+def _notes(stateful_set: StatefulSet) -> Notes:
+    where = f"Pod {{pod}} in StatefulSet {stateful_set.metadata.name}"
+    return Notes(
+        created=f"Create {where} successful",
+        deleted=f"Delete {where} successful",
+        failed=f"Create {where} failed error: {{error}}",
+    )
 
 
 def _snapshot(stateful_set: StatefulSet) -> Snapshot:
@@ -85,7 +95,7 @@ async def _ensure_claims(ctx: Context[StatefulSet], ordinal: int) -> None:
     for claim in identity.build_claims(ctx.object, ordinal):
         if await ctx.get_or_none(PersistentVolumeClaim, claim.metadata.name) is None:
             made = await ctx.create(claim)
-            note = f"create Claim {made.metadata.name} Pod {ctx.object.metadata.name}-{ordinal} in StatefulSet "
+            note = f"Create Claim {made.metadata.name} Pod {ctx.object.metadata.name}-{ordinal} in StatefulSet "
             note += f"{ctx.object.metadata.name} success"
             ctx.events.normal(ctx.object, "SuccessfulCreate", note, action="Create")
 

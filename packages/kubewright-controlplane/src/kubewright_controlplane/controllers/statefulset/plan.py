@@ -99,12 +99,18 @@ class Plan:
         if strategy is not None and strategy.type == "OnDelete":
             return None
         places = list(self._members.places.values())
-        room = self._may_be_unavailable() - sum(pod is None or not self._is_available(pod) for pod in places)
-        old = [
-            pod
-            for pod in reversed(places[partition_of(self._set) :])
-            if pod is not None and pod.metadata.deletion_timestamp is None and self._is_old(pod)
-        ]
+        most = self._may_be_unavailable()
+        room = most - sum(pod is None or not self._is_available(pod) for pod in places)
+        old: list[Pod] = []
+        for pod in reversed(places[partition_of(self._set) :]):
+            if pod is None:
+                break
+            if self._is_old(pod) and pod.metadata.deletion_timestamp is None:
+                old.append(pod)
+            elif most == 1 and not self._is_available(pod):
+                break  # an updated Pod is available before the next one is replaced
+            if most == 1 and old:
+                return Step(delete=old)
         return Step(delete=old[:room]) if room > 0 and old else None
 
     def _may_be_unavailable(self) -> int:

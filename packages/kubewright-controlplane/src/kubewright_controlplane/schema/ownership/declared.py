@@ -54,7 +54,7 @@ def _of_fields(value: JSONObject, node: Node) -> list[str]:
 
 def _of_items(value: JSONArray, node: Node) -> list[str]:
     items, found = node.items, _NOTHING
-    if items is None:
+    if items is None or node.preserve:
         return found
     for index, item in enumerate(value):
         if node.list_type == "map" and not is_object(item):

@@ -90,6 +90,9 @@ class FieldSet:
     def __eq__(self, other: object) -> bool:
         return self.tree == other.tree if isinstance(other, FieldSet) else NotImplemented
 
+    def __len__(self) -> int:
+        return _count(self.tree)
+
     def __iter__(self) -> Iterator[str]:
         """Yield the fields as error messages name them: `.spec.containers[name="web"].image`."""
         for path in _paths(self.tree):
@@ -179,6 +182,10 @@ def _without_subtrees(left: Tree, right: Tree) -> Tree | None:
 
 def _sorted(tree: Tree) -> Tree:
     return {key: _sorted(tree[key]) if tree[key] else _LEAF for key in sorted(tree)}
+
+
+def _count(tree: Tree) -> int:
+    return sum(is_member(below) + _count(below) for key, below in tree.items() if key != SELF)
 
 
 def _paths(tree: Tree) -> Iterator[tuple[str, ...]]:

@@ -18,9 +18,10 @@ Follows KEP-555, sigs.k8s.io/structured-merge-diff/merge and k8s.io/apimachinery
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from kubewright.machinery import time
@@ -44,6 +45,8 @@ NOTHING: Final = FieldSet()
 InVersion: TypeAlias = Callable[[JSONObject, str], "tuple[JSONObject, Schema] | None"]
 """Returns an object in another version, and the schema of that version; None if the version no longer exists."""
 
+_LISTED_CONFLICTS: Final = 1000
+"""As many conflicts an error lists. It counts all."""
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 _NEVER_OWNED: Final = FieldSet.of_paths(
@@ -391,12 +394,13 @@ def _conflicts_with_kubectl(
     return [(other, fields) for other, fields in left if fields]
 
 
-def _conflict(conflicts: Iterable[tuple[Owner, FieldSet]]) -> Conflict:
-    listed = [(owner, path) for owner, fields in conflicts for path in fields]
+def _conflict(conflicts: Sequence[tuple[Owner, FieldSet]]) -> Conflict:
+    count = sum(len(fields) for _, fields in conflicts)
+    listed = list(islice(((owner, path) for owner, fields in conflicts for path in fields), _LISTED_CONFLICTS))
     causes = tuple(
         StatusCause("FieldManagerConflict", f"conflict with {_owner_name(owner)}", path) for owner, path in listed
     )
-    if len(listed) == 1:
+    if count == 1:
         owner, path = listed[0]
         text = f"Apply failed with 1 conflict: conflict with {_owner_name(owner)}: {path}"
     else:
@@ -406,7 +410,9 @@ def _conflict(conflicts: Iterable[tuple[Owner, FieldSet]]) -> Conflict:
         lines = [
             line for owner, paths in by_owner.items() for line in (f"conflicts with {_owner_name(owner)}:", *paths)
         ]
-        text = f"Apply failed with {len(listed)} conflicts: " + "\n".join(lines)
+        if count > len(listed):
+            lines.append(f"and {count - len(listed)} more")
+        text = f"Apply failed with {count} conflicts: " + "\n".join(lines)
     return Conflict(text, details=StatusDetails(causes=causes))
 
 

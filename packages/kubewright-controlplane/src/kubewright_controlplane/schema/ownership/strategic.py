@@ -42,7 +42,7 @@ def _merge_map(original: JSONObject, patch: JSONObject, node: Node | None) -> JS
     if directive == "delete":
         return {}
     if directive is not None:
-        raise InternalError(f"unknown patch type: {directive}")
+        raise InternalError(f"unknown patch type: {directive} in map: {as_go_prints(patch)}", reason="")
     merged = _retained(original, patch)
     ordered = _merge_ordered(merged, patch, node)
     for key, value in patch.items():
@@ -85,9 +85,11 @@ def _retained(original: JSONObject, patch: JSONObject) -> JSONObject:
 
 
 def _delete_from(merged: JSONObject, key: str, unwanted: Any) -> None:
+    if key not in merged:
+        return
     if not is_array(unwanted):
         raise BadRequest("invalid patch format of primitive list")
-    if is_array(current := merged.get(key)):
+    if is_array(current := merged[key]):
         gone = set(map(_scalar, unwanted))
         merged[key] = [item for item in current if _scalar(item) not in gone]
 
@@ -127,15 +129,20 @@ def _check_order(changes: JSONArray, order: JSONArray, identity: Callable[[Any],
             left.popleft()
     if order and left:
         raise InternalError(
-            f"The order in patch list:\n{_as_go_prints(changes)}\n doesn't match $setElementOrder list:\n"
-            f"{_as_go_prints(order)}\n"
+            f"The order in patch list:\n{as_go_prints(changes)}\n doesn't match $setElementOrder list:\n"
+            f"{as_go_prints(order)}\n"
         )
 
 
-def _as_go_prints(value: Any) -> str:
+def as_go_prints(value: Any) -> str:
+    """Return a document as Go prints it: `map[data:map[a:b]]`."""
     if is_object(value):
-        return f"map[{' '.join(f'{key}:{_as_go_prints(value[key])}' for key in sorted(value))}]"
-    return f"[{' '.join(map(_as_go_prints, value))}]" if is_array(value) else str(value)
+        return f"map[{' '.join(f'{key}:{as_go_prints(value[key])}' for key in sorted(value))}]"
+    if is_array(value):
+        return f"[{' '.join(map(as_go_prints, value))}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _merges(node: Node | None) -> bool:

@@ -9,7 +9,6 @@ k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
 
 from __future__ import annotations
 
-import binascii
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -18,6 +17,7 @@ from kubewright.machinery import time
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.schema import base64
 from kubewright_controlplane.schema.node import NO_DEFAULT, ZEROES, Node, Special
 
 Decoder: TypeAlias = Callable[[Any], list[str] | None]
@@ -29,7 +29,25 @@ value counts as absent; the Go type for error messages. It is a tuple because it
 
 _CLASSES: Final = {"string": str, "boolean": bool, "integer": int, "object": dict, "array": list}
 _RANGES: Final = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_GO_KINDS: Final = {
+    "array": ("slice", "[]interface {}"),
+    "bool": ("bool", "bool"),
+    "null": ("invalid", "<nil>"),
+    "number": ("int64", "int64"),
+    "object": ("map", "map[string]interface {}"),
+    "string": ("string", "string"),
+}
+"""How Go calls the kind and the type of a decoded JSON value."""
 _OBJECT_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
+
+
+class WrongType(DecodeError):
+    """A value has another type than its field. The message is that of decoding JSON."""
+
+    def __init__(self, message: str, unconverted: str) -> None:
+        super().__init__(message)
+        self.unconverted = unconverted
+        """The message for a document that a strategic merge patch made, which Go does not decode from JSON."""
 
 
 class _TypeMismatch(Exception):
@@ -47,6 +65,20 @@ class _TypeMismatch(Exception):
         place = ".".join((self.struct.rpartition(".")[2], *reversed(self.fields)))
         return f"json: cannot unmarshal {self.found} into Go struct field {place} of type {self.go_type}"
 
+    @property
+    def unconverted(self) -> str:
+        """The message of a conversion between documents and structs."""
+        kind, go_type = _GO_KINDS.get(self.found.partition(" ")[0], ("int64", "int64"))
+        if self.go_type.startswith("map["):
+            return f"cannot restore map from {kind}"
+        if self.go_type.startswith("[]"):
+            return f"cannot restore slice from {kind}"
+        if "." in self.go_type:
+            return f"cannot restore struct from: {kind}"
+        if kind in ("map", "slice"):
+            return f"unrecognized type: {self.go_type}"
+        return f"cannot convert {go_type} to {self.go_type}"
+
 
 def compile_decoder(root: Node) -> Decoder:
     """Compile the decoder of a whole document. It raises DecodeError with Go's message for a wrong type."""
@@ -55,7 +87,9 @@ def compile_decoder(root: Node) -> Decoder:
     def decode(obj: Any) -> list[str] | None:
         try:
             return walk(obj)
-        except (_TypeMismatch, _MalformedText) as error:
+        except _TypeMismatch as error:
+            raise WrongType(str(error), error.unconverted) from None
+        except _MalformedText as error:
             raise DecodeError(str(error)) from None
 
     return decode
@@ -113,7 +147,7 @@ class _Compiler:
 
         def decode(value: JSONArray) -> list[str] | None:
             if value.__class__ is not list:
-                raise _TypeMismatch(_kind(value), go_type)
+                raise _TypeMismatch(json_kind(value), go_type)
             unknown: list[str] | None = None
             for index, item in enumerate(value):
                 if item.__class__ is expected:
@@ -125,7 +159,7 @@ class _Compiler:
                 elif convert is not None:
                     value[index] = convert(item)
                 else:
-                    raise _TypeMismatch(_kind(item), item_type)
+                    raise _TypeMismatch(json_kind(item), item_type)
             return unknown
 
         return decode
@@ -136,7 +170,7 @@ class _Compiler:
 
         def decode(value: JSONObject) -> list[str] | None:
             if value.__class__ is not dict:
-                raise _TypeMismatch(_kind(value), go_type)
+                raise _TypeMismatch(json_kind(value), go_type)
             unknown: list[str] | None = None
             for key, item in value.items():
                 if item.__class__ is expected:
@@ -148,7 +182,7 @@ class _Compiler:
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
-                    raise _TypeMismatch(_kind(item), value_type)
+                    raise _TypeMismatch(json_kind(item), value_type)
             return unknown
 
         return decode
@@ -158,7 +192,7 @@ class _Compiler:
         children = {key: self.decoder(child) for key, child in node.properties.items()}
         typed = frozenset(key for key, child in node.properties.items() if child.builtin and child.properties)
         values = self.decoder(node.values) if node.values is not None else None
-        items = self.decoder(node.items) if node.items is not None else None
+        items = self.decoder(node.items) if node.items is not None and not node.preserve else None
         free = _OBJECT_FIELDS - children.keys() if node.embedded else frozenset[str]()
         return _custom_decoder(children, values, items, free, typed, preserve=node.preserve)
 
@@ -174,7 +208,7 @@ def _extended(found: list[str] | None, more: list[str]) -> list[str]:
 def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
     def decode(value: JSONObject) -> list[str] | None:
         if value.__class__ is not dict:
-            raise _TypeMismatch(_kind(value), go_type)
+            raise _TypeMismatch(json_kind(value), go_type)
         unknown: list[str] | None = None
         dropped: list[str] | None = None
         key = ""
@@ -196,7 +230,7 @@ def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
-                    raise _TypeMismatch(_kind(item), field_type)
+                    raise _TypeMismatch(json_kind(item), field_type)
         except _TypeMismatch as error:
             error.struct = error.struct or go_type
             error.fields.append(key)
@@ -254,7 +288,7 @@ def _do_nothing(value: Any) -> None:
     """Change nothing: the decoder of a node without fields."""
 
 
-def _kind(value: object) -> str:
+def json_kind(value: object) -> str:
     """Return what Go's decoder calls the type of a value that does not fit."""
     match value:
         case bool():
@@ -288,7 +322,7 @@ def _same(value: Any) -> Any:
 def _number(value: Any) -> Any:
     if value.__class__ is int or value.__class__ is float:
         return value
-    raise _TypeMismatch(_kind(value), "float64")
+    raise _TypeMismatch(json_kind(value), "float64")
 
 
 def _quantity(value: Any) -> str:
@@ -313,7 +347,7 @@ def _int_or_string(value: Any) -> int | str:
         raise _MalformedText(f"json: cannot unmarshal number {value} into Go value of type int32")
     if value.__class__ is str:
         return str(value)
-    raise _MalformedText(f"json: cannot unmarshal {_kind(value)} into Go value of type int32")
+    raise _MalformedText(f"json: cannot unmarshal {json_kind(value)} into Go value of type int32")
 
 
 def _time(value: Any) -> str:
@@ -349,19 +383,16 @@ def _duration(value: Any) -> str:
 
 
 def _bytes(value: Any) -> str:
-    text = _text(value)
     try:
-        binascii.a2b_base64(text, strict_mode=True)
-    except (ValueError, binascii.Error):
-        bad = next((i for i, each in enumerate(text) if not (each.isalnum() or each in "+/=")), len(text))
-        raise _MalformedText(f"illegal base64 data at input byte {bad}") from None
-    return text
+        return base64.canonical(_text(value))
+    except ValueError as error:
+        raise _MalformedText(str(error)) from None
 
 
 def _text(value: Any) -> str:
     if value.__class__ is str:
         return str(value)
-    raise _MalformedText(f"json: cannot unmarshal {_kind(value)} into Go value of type string")
+    raise _MalformedText(f"json: cannot unmarshal {json_kind(value)} into Go value of type string")
 
 
 _CONVERTERS: Final[dict[Special, _Converter]] = {

@@ -5,7 +5,6 @@ Follows k8s.io/apiserver pkg/admission/plugin/webhook/{request,errors}.
 
 from __future__ import annotations
 
-import binascii
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from kubewright_controlplane.apiserver.admission.versions import VersionedAttrib
 from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.webhooks.validation import REVIEW_VERSIONS
+from kubewright_controlplane.schema import base64
 
 _GROUP: Final = "admission.k8s.io"
 _PATCH_TYPE: Final = "JSONPatch"
@@ -27,7 +27,6 @@ _HIGHEST_CODE: Final = 999
 _PANIC: Final = 500
 """The answer for a code with more than three digits: a real API server panics when it writes one."""
 _GO_META: Final = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-_BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 class WebhookFailed(Exception):
@@ -138,10 +137,9 @@ def _check_kind(review: JSONObject, version: str) -> None:
 def _patch_of(response: JSONObject) -> bytes:
     text = _field(response, "response.", "patch", str, "")
     try:
-        return binascii.a2b_base64(text, strict_mode=True)
-    except (binascii.Error, ValueError):
-        valid = len(text) - len(text.lstrip(_BASE64))
-        raise _unreadable(f"illegal base64 data at input byte {valid}") from None
+        return base64.decode(text)
+    except ValueError as error:
+        raise _unreadable(str(error)) from None
 
 
 def _malformed(body: bytes, error: Exception) -> str:

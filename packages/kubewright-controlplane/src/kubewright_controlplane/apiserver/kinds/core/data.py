@@ -5,14 +5,12 @@ Follows k8s.io/kubernetes pkg/registry/core/{configmap,secret} and pkg/apis/core
 
 from __future__ import annotations
 
-import binascii
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Final
 
 from kubewright.machinery import names
-from kubewright.machinery.errors import BadRequest
 from kubewright.machinery.fields import FieldError, forbidden, invalid, required, too_long
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
@@ -33,9 +31,6 @@ _JSON_KEYS: Final = (".dockercfg", ".dockerconfigjson")
 
 
 class ConfigMapStrategy(PlainStrategy):
-    def default(self, obj: JSONObject) -> None:
-        _decode_all("ConfigMap", obj.get("binaryData"))
-
     def validate(self, obj: JSONObject) -> list[FieldError]:
         text, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         errors: list[FieldError] = []
@@ -58,7 +53,6 @@ class SecretStrategy(PlainStrategy):
     def default(self, obj: JSONObject) -> None:
         if not obj.get("type"):
             obj["type"] = "Opaque"
-        _decode_all("Secret", obj.get("data"))
         given = obj.pop("stringData", None)
         if given:
             encoded = {key: b64encode(value.encode()).decode("ascii") for key, value in given.items()}
@@ -117,18 +111,6 @@ def _immutable_errors(obj: JSONObject, old: JSONObject, *fields: str) -> list[Fi
     return errors + [
         forbidden(field, _IMMUTABLE) for field in fields if not checks.same(obj.get(field), old.get(field))
     ]
-
-
-def _decode_all(kind: str, data: Mapping[str, str] | None) -> None:
-    """Reject a value that is not base64, as decoding to bytes does."""
-    for value in (data or {}).values():
-        try:
-            b64decode(value, validate=True)
-        except binascii.Error as error:
-            at = next((i for i, each in enumerate(value) if not (each.isalnum() or each in "+/=")), len(value))
-            raise BadRequest(
-                f'{kind} in version "v1" cannot be handled as a {kind}: illegal base64 data at input byte {at}'
-            ) from error
 
 
 def _decoded_size(data: Mapping[str, str]) -> int:

@@ -14,6 +14,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.kinds.generic import existing, success
+from kubewright_controlplane.apiserver.registry.deletion import check_preconditions
 from kubewright_controlplane.apiserver.registry.model import Action, Attributes
 from kubewright_controlplane.apiserver.registry.objects import set_condition
 from kubewright_controlplane.apiserver.registry.options import DeleteOptions, WriteCall, WriteOptions
@@ -22,6 +23,12 @@ from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _RETRY_SECONDS: Final = 10
 
+_CONDITION: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
 _KIND: Final = GroupVersionKind("policy", "v1", "Eviction")
 
 
@@ -33,13 +40,15 @@ class Eviction(Action):
     def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
         if (body.get("metadata") or {}).get("name") != attributes.name:
             raise BadRequest("name in URL does not match name in Eviction object")
+        document: JSONObject = body.get("deleteOptions") or {}
+        _set_dry_run(document, attributes)
         pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
         if not _ignores_budget(pod):
-            self._take_from_budget(pod, attributes)
-        self._delete(body.get("deleteOptions") or {}, attributes)
+            self._take_from_budget(pod, attributes, dry_run=bool(document.get("dryRun")))
+        self._delete(document, attributes)
         return success()
 
-    def _take_from_budget(self, pod: JSONObject, attributes: Attributes) -> None:
+    def _take_from_budget(self, pod: JSONObject, attributes: Attributes, *, dry_run: bool) -> None:
         """Count one disruption against the Pod's budget. Raises TooManyRequests if the budget allows none."""
         registry = self.resources.registry(_BUDGETS)
         labels = pod["metadata"].get("labels") or {}
@@ -60,7 +69,7 @@ class Eviction(Action):
         if status.get("disruptionsAllowed", 0) <= 0:
             needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
             raise _too_many(f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently")
-        if attributes.dry_run:
+        if dry_run:
             return
         target = registry.open(name, attributes.namespace, "status")
         disrupted = target.draft()
@@ -69,29 +78,33 @@ class Eviction(Action):
         disrupted_pods[attributes.name] = time.format(registry.clock.now())
         registry.replace(target, disrupted)
 
-    def _delete(self, options: JSONObject, attributes: Attributes) -> None:
+    def _delete(self, document: JSONObject, attributes: Attributes) -> None:
         """Record in the Pod's status that it is evicted, and delete it."""
         registry = self.resources.registry("pods")
-        now = time.format(registry.clock.now())
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "EvictionByEvictionAPI",
-            "message": "Eviction API: evicting",
-        }
-        target = registry.open(attributes.name, attributes.namespace, "status")
-        pod = target.draft()
-        set_condition(pod, condition, now)
-        registry.replace(target, pod, WriteCall(WriteOptions(user=attributes.user, dry_run=attributes.dry_run)))
-        preconditions = options.get("preconditions") or {}
-        delete = DeleteOptions(
-            user=attributes.user,
-            dry_run=attributes.dry_run,
-            grace_seconds=options.get("gracePeriodSeconds"),
-            propagation=options.get("propagationPolicy") or "",
-            uid=preconditions.get("uid") or "",
-        )
-        registry.delete(attributes.name, attributes.namespace, delete)
+        if not document.get("dryRun"):
+            target = registry.open(attributes.name, attributes.namespace, "status")
+            preconditions: JSONObject = document.get("preconditions") or {}
+            required = DeleteOptions(
+                uid=preconditions.get("uid") or None, resource_version=preconditions.get("resourceVersion") or None
+            )
+            check_preconditions(registry.resource, target.old["metadata"], required)
+            pod = target.draft()
+            set_condition(pod, _CONDITION, time.format(registry.clock.now()))
+            written = registry.replace(target, pod, WriteCall(WriteOptions(user=attributes.user, field_manager="")))
+            if required.resource_version:
+                preconditions["resourceVersion"] = written.object["metadata"]["resourceVersion"]
+        registry.delete(attributes.name, attributes.namespace, DeleteOptions.of(document, attributes.user))
+
+
+def _set_dry_run(document: JSONObject, attributes: Attributes) -> None:
+    """Take over the dry run of the request. Raises InternalError if the Eviction has a different one."""
+    requested: list[str] = attributes.options.get("dryRun") or []
+    given: list[str] = document.get("dryRun") or []
+    if requested and given and requested != given:
+        why = f"[{' '.join(requested)}] and [{' '.join(given)}]"
+        raise InternalError(f"Non-matching dry-run options in request and content: {why}", reason="")
+    if requested:
+        document["dryRun"] = requested
 
 
 def _ignores_budget(pod: JSONObject) -> bool:

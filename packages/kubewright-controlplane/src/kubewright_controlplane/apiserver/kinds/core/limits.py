@@ -26,6 +26,17 @@ _ORDER: Final = (
 _ALL_SCOPES: Final = _SCOPES | {"PriorityClass", "CrossNamespacePodAffinity", "VolumeAttributesClass"}
 
 
+_OPPOSITES: Final = (frozenset({"BestEffort", "NotBestEffort"}), frozenset({"Terminating", "NotTerminating"}))
+_COMPUTE: Final = frozenset({
+    "pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
+})  # fmt: skip
+_SCOPED: Final = dict.fromkeys(_ALL_SCOPES, _COMPUTE) | {
+    "BestEffort": frozenset({"pods"}),
+    "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
+}
+"""The resources that a quota with a scope can limit."""
+
+
 class LimitRangeStrategy(UpsertStrategy):
     def default(self, obj: JSONObject) -> None:
         for item in (obj.get("spec") or {}).get("limits") or ():
@@ -71,6 +82,9 @@ class ResourceQuotaStrategy(PlainStrategy):
             path = f"spec.hard[{name}]"
             errors += resources.quota_name(path, name)
             errors += checks.quantity(path, value)
+            amount = Quantity.of(value)
+            if resources.is_counted(name) and not amount.is_integer():
+                errors.append(invalid(path, str(amount), "must be an integer"))
         return errors + _scope_errors(obj["spec"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
@@ -84,7 +98,16 @@ def _bounds_storage(item: JSONObject) -> bool:
 def _scope_errors(spec: JSONObject) -> list[FieldError]:
     """Reject scopes that the server would not evaluate, and scope selectors."""
     scopes = spec.get("scopes") or []
-    errors = [invalid("spec.scopes", scopes, "unsupported scope") for scope in scopes if scope not in _ALL_SCOPES]
+    limited = sorted(filter(resources.is_standard_for_quota, spec.get("hard") or {}))
+    errors: list[FieldError] = []
+    for scope in scopes:
+        if scope not in _ALL_SCOPES:
+            errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
+        unfit = [name for name in limited if name not in _SCOPED.get(scope, limited)]
+        errors += [invalid("spec.scopes", scopes, "unsupported scope applied to resource") for _ in unfit]
+    for pair in _OPPOSITES:
+        if pair.issubset(scopes):
+            errors.append(invalid("spec.scopes", scopes, "conflicting scopes"))
     why = "not supported yet by the embedded API server"
     errors += [forbidden("spec.scopes", f"{each} is {why}") for each in scopes if each in _ALL_SCOPES - _SCOPES]
     if spec.get("scopeSelector"):

@@ -76,6 +76,7 @@ class Binding(Action):
             if body["metadata"].get(field):
                 metadata[field] = {**(metadata.get(field) or {}), **body["metadata"][field]}
         set_condition(pod, {"type": "PodScheduled", "status": "True"}, time.format(registry.clock.now()))
+        pod["status"].pop("nominatedNodeName", None)
         if not attributes.dry_run:
             registry.commit(pod)
 

@@ -17,6 +17,11 @@ _STANDARD: Final = _CONTAINER | {
     "limits.cpu", "limits.memory", "limits.ephemeral-storage", "services.nodeports", "services.loadbalancers",
 }  # fmt: skip
 
+_OBJECTS: Final = frozenset({
+    "pods", "services", "secrets", "configmaps", "replicationcontrollers", "resourcequotas", "persistentvolumeclaims",
+    "services.nodeports", "services.loadbalancers",
+})  # fmt: skip
+
 
 def validate(path: str, requirements: JSONObject) -> list[FieldError]:
     """Return the errors of a container's `resources`."""
@@ -49,6 +54,17 @@ def quota_name(path: str, name: str) -> list[FieldError]:
     if name not in _STANDARD - {"storage"}:
         errors.append(invalid(path, name, "must be a standard resource for quota"))
     return errors
+
+
+def is_counted(name: str) -> bool:
+    """Return whether a resource in a quota is counted in whole numbers: objects, and the resources of devices."""
+    if "/" in name:
+        return "kubernetes.io/" not in name and not name.startswith("requests.")
+    return name in _OBJECTS
+
+
+def is_standard_for_quota(name: str) -> bool:
+    return name in _STANDARD - {"storage"} or name.startswith(("hugepages-", "requests.hugepages-"))
 
 
 def _resource(path: str, name: str, value: object) -> list[FieldError]:

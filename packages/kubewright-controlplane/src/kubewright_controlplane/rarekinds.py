@@ -1,0 +1,105 @@
+"""The controllers that start with the first object of their kind, and the kinds that they wait for.
+
+The kinds are written here because their classes would have to be imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from kubewright._runtime.clock import Clock
+from kubewright.client._client import Client
+from kubewright.controllers import Controller
+from kubewright.models import APIResource
+from kubewright_controlplane.ondemand import Demand
+
+if TYPE_CHECKING:
+    from kubewright_controlplane.controllers.certificates import Sign
+
+NAMES: Final = (
+    "certificatesigningrequest-controller",
+    "cronjob-controller",
+    "daemonset-controller",
+    "disruption-controller",
+    "horizontal-pod-autoscaler-controller",
+    "replicationcontroller-controller",
+    "statefulset-controller",
+)
+
+
+class RareKinds:
+    """Imports each controller when it is needed."""
+
+    def __init__(self, live: Client, clock: Clock, *, autoscaler_period: timedelta, sign: Sign | None) -> None:
+        """`live` reads from the server. `sign` signs certificate requests."""
+        self._sign = sign
+        self._live = live
+        self._clock = clock
+        self._autoscaler_period = autoscaler_period
+
+    def demands(self) -> Mapping[str, Demand]:
+        """Return what each controller waits for, by the controller's name."""
+        return {
+            "certificatesigningrequest-controller": Demand(
+                APIResource(
+                    "certificates.k8s.io",
+                    "v1",
+                    "CertificateSigningRequest",
+                    "certificatesigningrequests",
+                    namespaced=False,
+                ),
+                self._certificates,
+            ),
+            "cronjob-controller": Demand(APIResource("batch", "v1", "CronJob", "cronjobs"), self._cronjob),
+            "daemonset-controller": Demand(APIResource("apps", "v1", "DaemonSet", "daemonsets"), self._daemonset),
+            "disruption-controller": Demand(
+                APIResource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"), self._disruption
+            ),
+            "horizontal-pod-autoscaler-controller": Demand(
+                APIResource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+                self._autoscaler,
+            ),
+            "replicationcontroller-controller": Demand(
+                APIResource("", "v1", "ReplicationController", "replicationcontrollers"), self._replication
+            ),
+            "statefulset-controller": Demand(
+                APIResource("apps", "v1", "StatefulSet", "statefulsets"), self._statefulset
+            ),
+        }
+
+    def _certificates(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.certificates import certificate_controller
+
+        return certificate_controller(self._clock, self._sign)
+
+    def _cronjob(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.cronjob.controller import cronjob_controller
+
+        return cronjob_controller(self._clock)
+
+    def _daemonset(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.daemonset.controller import daemonset_controller
+
+        return daemonset_controller(self._live, self._clock)
+
+    def _disruption(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.disruption import disruption_controller
+
+        return disruption_controller(self._live, self._clock)
+
+    def _autoscaler(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.autoscaling.controller import autoscaler_controller
+
+        return autoscaler_controller(self._live, self._clock, self._autoscaler_period)
+
+    def _replication(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.replicationcontroller import replicationcontroller_controller
+
+        return replicationcontroller_controller(self._live, self._clock)
+
+    def _statefulset(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.statefulset.controller import statefulset_controller
+
+        return statefulset_controller(self._live, self._clock)

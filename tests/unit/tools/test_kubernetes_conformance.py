@@ -1,0 +1,72 @@
+"""How the runner of Kubernetes' conformance suite reads what the suite prints and writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from tools.kubernetes_conformance.cases import Case, all_cases
+from tools.kubernetes_conformance.run import Outcome, Suite
+
+DELETES = "[sig-apps] Deployment should delete (old) replicas [Conformance]"
+ALONE = "[sig-node] Taints [Serial] should be respected [Conformance]"
+LIMITS = {"api": 5.0, "controllers": 5.0, "containers": 5.0}
+
+
+def program(folder: Path, script: str) -> Path:
+    """Return a folder with an `e2e.test` that runs `script`."""
+    file = folder / "e2e.test"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return folder
+
+
+async def run(folder: Path, specs: list[object], name: str = DELETES) -> Outcome:
+    """Run a case whose process writes a report with `specs`."""
+    (folder / "specs.json").write_text(json.dumps([{"SpecReports": specs}]))
+    script = f'for each; do case $each in --ginkgo.json-report=*) cp {folder}/specs.json "${{each#*=}}";; esac; done'
+    suite = Suite(program(folder, f'echo "$@" > {folder}/arguments\n{script}'), folder / "k", folder, limits=LIMITS)
+    [outcome] = [each async for each in suite.run([Case(name, "apps.go", "api")], at_once=1)]
+    return outcome
+
+
+def spec(state: str, message: str = "") -> dict[str, object]:
+    failure = {"Failure": {"Message": message}} if message else {}
+    return {"LeafNodeType": "It", "State": state, "RunTime": 1_500_000_000, **failure}
+
+
+@pytest.mark.parametrize(
+    ("reported", "state"), [("passed", "passed"), ("failed", "failed"), ("panicked", "failed"), ("timedout", "timeout")]
+)
+async def test_the_report_of_the_suite_becomes_the_outcome(tmp_path: Path, reported: str, state: str) -> None:
+    outcome = await run(tmp_path, [spec("skipped"), spec(reported, "" if state == "passed" else "no\n  Pods")])
+    assert (outcome.state, outcome.seconds) == (state, 1.5)
+    assert outcome.reason == ("" if state == "passed" else "no Pods")
+
+
+async def test_a_case_that_the_suite_does_not_run_has_failed(tmp_path: Path) -> None:
+    assert (await run(tmp_path, [spec("skipped")])).state == "failed"
+
+
+async def test_the_focus_selects_the_name_literally(tmp_path: Path) -> None:
+    await run(tmp_path, [spec("passed")])
+    found = re.search(r"--ginkgo\.focus=(.*) --ginkgo\.timeout", (tmp_path / "arguments").read_text())
+    assert found is not None
+    assert re.fullmatch(found[1], DELETES)
+
+
+async def test_a_process_that_dies_without_a_report_did_not_pass(tmp_path: Path) -> None:
+    suite = Suite(program(tmp_path, "exit 1"), tmp_path / "k", tmp_path, limits=LIMITS)
+    outcomes = [each async for each in suite.run([Case(ALONE, "node.go", "api")], at_once=1)]
+    assert [each.state for each in outcomes] == ["failed"]
+    assert "no report" in outcomes[0].reason
+
+
+def test_the_cases_are_those_that_the_suite_lists(tmp_path: Path) -> None:
+    listed = f"cat <<'E'\n- codename: '{DELETES}'\n  file: a.go\n- codename: '{ALONE}'\n  file: b.go\nE"
+    first, second = all_cases(program(tmp_path, listed))
+    assert (first.name, first.area, first.runs_alone) == (DELETES, "sig-apps", False)
+    assert (second.area, second.runs_alone) == ("sig-node", True)

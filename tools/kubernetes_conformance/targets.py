@@ -1,0 +1,46 @@
+"""The control planes that the suite runs against, each in processes of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, TypeAlias
+
+from kubewright_controlplane.real import RealControlPlane
+
+Target: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Path]]
+"""Runs a control plane, with its log in a folder, and yields the path of a kubeconfig."""
+
+_READY_WITHIN: Final = 60
+
+
+@asynccontextmanager
+async def _embedded(logs: Path) -> AsyncGenerator[Path]:
+    with TemporaryDirectory(prefix="kubewright-conformance-") as folder, (logs / "controlplane.log").open("wb") as log:
+        kubeconfig = Path(folder) / "kubeconfig"
+        command = Path(sys.executable).with_name("kubewright-controlplane")
+        arguments = ("--kubeconfig", str(kubeconfig), "--log-level", "warning")
+        server = await asyncio.create_subprocess_exec(
+            command, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=log
+        )
+        assert server.stdout is not None
+        try:
+            await asyncio.wait_for(server.stdout.readline(), _READY_WITHIN)
+            yield kubeconfig
+        finally:
+            if server.returncode is None:
+                server.terminate()
+            await server.communicate()
+
+
+@asynccontextmanager
+async def _real(logs: Path) -> AsyncGenerator[Path]:
+    async with RealControlPlane() as control_plane:
+        yield control_plane.kubeconfig
+
+
+TARGETS: Final[dict[str, Target]] = {"embedded": _embedded, "real": _real}
