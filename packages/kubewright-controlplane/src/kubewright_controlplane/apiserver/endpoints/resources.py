@@ -166,10 +166,10 @@ class _ResourceRequest:
         return response
 
     async def _create(self) -> Response:
-        show = self._representation()
         action = self._resource.strategy.action
         if action is not None:
             return await self._run_action(action)
+        show = self._representation()
 
         def begin() -> Write:
             call = self._write_call("CreateOptions")
@@ -248,6 +248,7 @@ class _ResourceRequest:
         return _answer_write(show, await self._replace(info.subresource, view.kind), view)
 
     async def _run_action(self, action: Action) -> Response:
+        negotiate(self._accept, tables=False, metadata=True)  # what an action answers has no rows
         call = self._write_call("CreateOptions")
         kind = action.kind or self._resource.gvk
         obj = self._decode_body(call, kind)
