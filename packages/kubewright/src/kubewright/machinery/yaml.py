@@ -100,8 +100,13 @@ def duplicate_keys(text: str | bytes) -> list[str]:
         else:
             continue
         if (key := open_[-1].duplicate(node)) is not None:
-            found.append(f"line {node.start_mark.line + 1}: key {key} already set in map")
+            found.append(f"line {_line(node)}: key {key} already set in map")
     return found
+
+
+def _line(node: Any) -> int:
+    """Return the line on which a node starts, from 1."""
+    return int(node.start_mark.line) + 1
 
 
 class _Keys:
