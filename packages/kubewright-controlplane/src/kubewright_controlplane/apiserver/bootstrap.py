@@ -36,11 +36,12 @@ def create_missing(resources: ResourceSet, options: ServerOptions) -> None:
     _create_missing(resources, "configmaps", _config_map(_TRACKING, {"since": f"{options.clock.now():%Y-%m-%d}"}))
 
 
-def publish(resources: ResourceSet, address: str, port: int) -> None:
-    """Publish the server's address in the `kubernetes` Service and its EndpointSlice.
+def publish(resources: ResourceSet, host: str, port: int) -> None:
+    """Publish the address of a server that listens on `host` in the `kubernetes` Service and its EndpointSlice.
 
     A loopback address cannot be an endpoint. In that case there is no slice, and only the port is published.
     """
+    address = _address(host)
     services = resources.registry("services")
     target = services.open(_NAME, _NAMESPACE)
     service = target.draft()
@@ -55,6 +56,15 @@ def publish(resources: ResourceSet, address: str, port: int) -> None:
         return
     target = slices.open(_NAME, _NAMESPACE)
     slices.replace(target, {**target.draft(), "endpoints": wanted["endpoints"], "ports": wanted["ports"]})
+
+
+def _address(host: str) -> str:
+    """Return the IP address for a host to listen on: its own, or the loopback address."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "127.0.0.1"
+    return "127.0.0.1" if address.is_unspecified else str(address)
 
 
 def publish_client_ca(resources: ResourceSet, certificate: str) -> None:
