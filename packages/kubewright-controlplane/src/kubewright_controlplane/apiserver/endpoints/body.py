@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import cache
 from itertools import accumulate
 from typing import Any, Never
@@ -21,11 +22,11 @@ from kubewright.machinery.patch import json_patch, merge_patch
 from kubewright_controlplane.apiserver import catalog, protobuf
 from kubewright_controlplane.apiserver.endpoints.answers import ENCODINGS, JSON, PROTOBUF, YAML
 from kubewright_controlplane.apiserver.registry.model import Resource
-from kubewright_controlplane.apiserver.registry.objects import Nonconforming, decode_json, encode_json
+from kubewright_controlplane.apiserver.registry.objects import Nonconforming, decode_json, encode_json, strict_errors
+from kubewright_controlplane.apiserver.registry.options import WriteCall, WrittenField
 from kubewright_controlplane.schema.ownership.strategic import as_go_prints, strategic_merge_patch
 from kubewright_controlplane.schema.structural.decode import json_kind
 from kubewright_controlplane.schema.structural.schema import Schema
-from kubewright_controlplane.schema.walk import Path, dotted
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -35,11 +36,10 @@ APPLY_PATCH = "application/apply-patch+yaml"
 _DELETE_OPTIONS = GroupVersionKind("", "v1", "DeleteOptions")
 _GO_OBJECT = "map[string]interface {}"
 _GO_OPERATION = "handlers.jsonPatchOp"
+_OPERATION_FIELDS = ("op", "path", "from", "value")
 _NULLS = (b"", b"null", b"---")
 """YAML documents without content."""
 _SHOWN_BYTES = 30
-_STRICT_ERRORS = 100
-"""As many errors of strict decoding are reported."""
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NOT_BRACKETS = bytes(each for each in range(256) if each not in b"{}[]")
 _STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
@@ -199,44 +199,70 @@ def _reject_custom(obj: JSONObject, kind: str, api_version: str, expected: Group
     )
 
 
-def duplicate_fields(body: bytes, header: str, obj: JSONObject) -> list[str]:
-    """Return `duplicate field "data.k"` for each key that a JSON object in the body has twice.
+def written_fields(body: bytes, obj: object) -> list[WrittenField]:
+    """Return all fields of a JSON body in which an object has a key twice; no fields if there is no such object.
 
     `obj` is the decoded body, in which the last value of a duplicate key remains. The slow search runs only if the
     body has another number of `":` than `obj` when it is encoded again, or is written in a way that makes the two
     numbers hard to compare.
     """
-    if content_type(header) != JSON:
-        return []
     plain = b'" :' not in body and b"\\u0022" not in body
     if plain and body.count(b'":') == encode_json(obj).count(b'":'):
         return []
-    return [f'duplicate field "{path}"' for path in _find_duplicates(body)]
+    fields = list(_fields(json.loads(body, object_pairs_hook=_Pairs), ""))
+    return fields if any(each.is_duplicate for each in fields) else []
 
 
 class _Pairs(list[tuple[str, Any]]):
     """A JSON object as a list of its pairs, including duplicates."""
 
 
-def _find_duplicates(body: bytes) -> list[str]:
-    found: dict[str, None] = {}
+def _fields(value: Any, path: str) -> Iterator[WrittenField]:
+    """Yield the fields in a JSON value, in order."""
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, item in value:
+            place = f"{path}.{key}" if path else key
+            yield WrittenField(place, key in seen)
+            seen.add(key)
+            if isinstance(item, list):
+                yield from _fields(item, place)
+    elif is_array(value):
+        for index, item in enumerate(value):
+            if isinstance(item, list):
+                yield from _fields(item, f"{path}[{index}]")
 
-    def visit(value: Any, path: Path) -> None:
-        if isinstance(value, _Pairs):
-            seen: set[str] = set()
-            for key, item in value:
-                if key in seen and len(found) < _STRICT_ERRORS:
-                    found[dotted((path, key))] = None
-                seen.add(key)
-                if isinstance(item, list):
-                    visit(item, (path, key))
-        elif is_array(value):
-            for index, item in enumerate(value):
-                if isinstance(item, list):
-                    visit(item, (path, index))
 
-    visit(json.loads(body, object_pairs_hook=_Pairs), None)
-    return list(found)
+def note_strict_errors(call: WriteCall, body: bytes, header: str, obj: JSONObject, *, custom: bool) -> None:
+    """Note in `call` what strict decoding of a document reports about duplicate fields."""
+    kind = content_type(header)
+    if kind == YAML:
+        call.strict_errors = _yaml_errors(body)
+    elif kind == JSON:
+        written = written_fields(body, obj)
+        call.written, call.strict_errors = ((), strict_errors(written, ())) if custom else (written, ())
+
+
+def apply_errors(body: bytes, config: JSONObject) -> list[str]:
+    """Return what strict decoding of an applied configuration reports. `config` is the decoded body."""
+    if body[:1] == b"{" and not written_fields(body, config):
+        return []
+    return [f"error converting YAML to JSON: {each}" for each in _yaml_errors(body)]
+
+
+def check_applied(call: WriteCall) -> None:
+    """Report the strict errors of an applied configuration as the client asked. Raises BadRequest."""
+    if call.strict_errors and call.options.field_validation == "Strict":
+        raise BadRequest(f"error strict decoding YAML: {call.strict_errors[0]}")
+    call.warnings.extend(call.strict_errors)
+
+
+def _yaml_errors(body: bytes) -> list[str]:
+    """Return the error about all duplicate keys of a YAML body."""
+    from kubewright.machinery import yaml  # imported for the first YAML body
+
+    found = yaml.duplicate_keys(body)
+    return ["\n  ".join(("yaml: unmarshal errors:", *found))] if found else []
 
 
 # Patches
@@ -262,6 +288,17 @@ def unfit_patch(error: Nonconforming, content_type: str, patched: JSONObject, pa
         return Invalid.of("", "", "", [invalid("patch", as_go_prints(patch), error.unconverted)])
     shown = encode_json(dict(sorted(patched.items()))).decode()
     return Invalid.of("", "", "", [invalid("patch", shown, error.why)])
+
+
+def patch_errors(body: bytes, content_type: str, patch: Any) -> list[str]:
+    """Return what strict decoding of a JSON, merge or strategic merge patch reports about the patch itself."""
+    written = written_fields(body, patch)
+    if content_type != JSON_PATCH:
+        return strict_errors(written, ())
+    unknown = {f"[{index}].{key}" for index, each in enumerate(patch) for key in each if key not in _OPERATION_FIELDS}
+    if unknown and not written:
+        written = list(_fields(json.loads(body, object_pairs_hook=_Pairs), ""))
+    return [f"json patch {each}" for each in strict_errors(written, unknown)]
 
 
 def decode_patch(body: bytes, content_type: str) -> Any:
