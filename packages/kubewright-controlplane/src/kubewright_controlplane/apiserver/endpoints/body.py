@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from itertools import accumulate
-from typing import Any, Never
+from typing import Any, Never, TypeVar
 
 import msgspec
 
 from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, StatusDetails, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
-from kubewright.machinery.json import DEPTH_LIMIT, JSONArray, JSONObject, is_array, is_object
+from kubewright.machinery.json import DEPTH_LIMIT, JSONArray, JSONObject, is_array, is_object, quoted
 from kubewright.machinery.patch import json_patch, merge_patch
 from kubewright_controlplane.apiserver import catalog, protobuf
 from kubewright_controlplane.apiserver.endpoints.answers import ENCODINGS, JSON, PROTOBUF, YAML
+from kubewright_controlplane.apiserver.registry.failures import full_name
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import Nonconforming, decode_json, encode_json
 from kubewright_controlplane.schema.ownership.strategic import as_go_prints, strategic_merge_patch
 from kubewright_controlplane.schema.structural.decode import json_kind
 from kubewright_controlplane.schema.structural.schema import Schema
 from kubewright_controlplane.schema.walk import Path, dotted
+
+_Decoded = TypeVar("_Decoded")
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -40,6 +44,8 @@ _NULLS = (b"", b"null", b"---")
 _SHOWN_BYTES = 30
 _STRICT_ERRORS = 100
 """As many errors of strict decoding are reported."""
+_NO_KIND = "couldn't get version/kind; json parse error: "
+_ESCAPED = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<single>u[dD][89a-fA-F]..)|.)", re.DOTALL)
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NOT_BRACKETS = bytes(each for each in range(256) if each not in b"{}[]")
 _STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
@@ -57,18 +63,32 @@ def content_type(header: str) -> str:
 def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
     """Decode a body. Raises BadRequest if it is malformed, UnsupportedMediaType for an unknown content type."""
     kind = content_type(header)
+    if kind not in ENCODINGS:
+        raise UnsupportedMediaType(_UNKNOWN_FORMAT)
     try:
-        if kind == JSON:
-            return _load_json(body)
         if kind == PROTOBUF:
-            return protobuf.decode(body, expected)
-        if kind == YAML:
-            return _load_yaml(body)
+            obj = protobuf.decode(body, expected)
+        else:
+            obj = _load_json(body) if kind == JSON else _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
-        why = str(error) if kind == YAML else f"couldn't get version/kind; json parse error: {error}"
-        text = f"the object provided is unrecognized (must be of type {expected.kind}): {why} ({_summary(body)})"
-        raise BadRequest(text) from error
-    raise UnsupportedMediaType(_UNKNOWN_FORMAT)
+        why = str(error) if kind == YAML else f"{_NO_KIND}{error}"
+        raise _unrecognized(body, expected, why) from error
+    if why := _untyped(obj):
+        raise _unrecognized(body, expected, why)
+    return obj
+
+
+def _unrecognized(body: bytes, expected: GroupVersionKind, why: str) -> BadRequest:
+    text = f"the object provided is unrecognized (must be of type {expected.kind}): {why} ({_summary(body)})"
+    return BadRequest(text)
+
+
+def _untyped(obj: JSONObject) -> str:
+    """Return why the kind or version of a document cannot be read; empty if they are texts or absent."""
+    for key, value in obj.items():
+        if key in ("apiVersion", "kind") and not (value is None or isinstance(value, str)):
+            return f"{_NO_KIND}json: cannot unmarshal {json_kind(value)} into Go struct field .{key} of type string"
+    return ""
 
 
 def _summary(body: bytes) -> str:
@@ -107,7 +127,27 @@ def _load_json(body: bytes) -> JSONObject:
     if not body:
         raise DecodeError("unexpected end of JSON input")
     _check_depth(body)
-    return {} if body.strip() == b"null" else decode_json(body)
+    return {} if body.strip() == b"null" else _read_as_go(body, decode_json)
+
+
+def _read_as_go(body: bytes, read: Callable[[bytes], _Decoded]) -> _Decoded:
+    """Decode JSON. If it has texts that are not Unicode, it is decoded without them."""
+    try:
+        return read(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        valid = repaired(body)
+        if valid == body:
+            raise
+        return read(valid)
+
+
+def repaired(body: bytes) -> bytes:
+    """Return JSON with U+FFFD instead of invalid UTF-8 and of single surrogates, as Go decodes it."""
+    return _ESCAPED.sub(_paired, body.decode("utf-8", "replace")).encode()
+
+
+def _paired(escape: re.Match[str]) -> str:
+    return "\\ufffd" if escape["single"] else escape[0]
 
 
 def _check_depth(data: bytes) -> None:
@@ -140,11 +180,12 @@ def check_patched(obj: JSONObject, expected: GroupVersionKind, content_type: str
     if content_type == STRATEGIC_PATCH:
         obj["kind"], obj["apiVersion"] = expected.kind, expected.api_version
         return
+    if why := _untyped(obj):
+        raise Nonconforming(expected, why)
     if not custom:
         check_kind(obj, expected, custom=False)
         return
-    metadata: JSONObject = obj.get("metadata") or {}
-    name = metadata.get("name") or ""
+    name = full_name(obj).rpartition("/")[2]
     kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
     if kind != expected.kind:
         raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
@@ -193,10 +234,8 @@ def _reject_custom(obj: JSONObject, kind: str, api_version: str, expected: Group
     if api_version != expected.api_version:
         wanted = f"does not match the expected API version ({expected.api_version})"
         raise BadRequest(f"the API version in the data ({api_version}) {wanted}")
-    metadata: JSONObject = obj.get("metadata") or {}
-    raise Invalid.of(
-        kind, expected.group, metadata.get("name") or "", [invalid("kind", kind, f"must be {expected.kind}")]
-    )
+    name = full_name(obj).rpartition("/")[2]
+    raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
 
 
 def duplicate_fields(body: bytes, header: str, obj: JSONObject) -> list[str]:
@@ -211,7 +250,7 @@ def duplicate_fields(body: bytes, header: str, obj: JSONObject) -> list[str]:
     plain = b'" :' not in body and b"\\u0022" not in body
     if plain and body.count(b'":') == encode_json(obj).count(b'":'):
         return []
-    return [f'duplicate field "{path}"' for path in _find_duplicates(body)]
+    return [f"duplicate field {quoted(path)}" for path in _find_duplicates(repaired(body))]
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -269,7 +308,7 @@ def decode_patch(body: bytes, content_type: str) -> Any:
     prefix = "" if content_type == STRATEGIC_PATCH else "error decoding patch: "
     try:
         _check_depth(body)
-        patch: Any = msgspec.json.decode(body)
+        patch: Any = _read_as_go(body, msgspec.json.decode)
     except (msgspec.DecodeError, DecodeError) as error:
         raise BadRequest(f"{prefix}{_go_error(body, error)}") from error
     if patch is None:

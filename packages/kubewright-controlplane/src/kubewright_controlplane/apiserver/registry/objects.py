@@ -14,8 +14,8 @@ import msgspec
 
 from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject, copied, is_object
-from kubewright_controlplane.apiserver.registry.failures import kind_text
+from kubewright.machinery.json import JSONObject, copied, is_object, quoted
+from kubewright_controlplane.apiserver.registry.failures import full_name, kind_text
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import WriteCall
 from kubewright_controlplane.apiserver.storage.events import Entry
@@ -132,8 +132,7 @@ def conform_applied(resource: Resource, config: JSONObject) -> None:
 
 
 def _named(kind: GroupVersionKind, config: JSONObject) -> str:
-    metadata: JSONObject = config.get("metadata") or {}
-    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind_text(kind)}"
+    return f"{full_name(config)}; {kind_text(kind)}"
 
 
 def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:
@@ -173,7 +172,7 @@ def conform_to(schema: Schema, kind: GroupVersionKind, obj: JSONObject, call: Wr
 def _report(schema: Schema, kind: GroupVersionKind, unknown: list[str], call: WriteCall) -> None:
     if not schema.root.builtin:
         unknown.sort()  # Go visits the fields of a built-in kind in written order, those of a custom kind by name
-    errors = [*call.duplicate_fields, *(f'unknown field "{path}"' for path in unknown)]
+    errors = [*call.duplicate_fields, *(f"unknown field {quoted(path)}" for path in unknown)]
     if call.options.field_validation == "Strict":
         raise Nonconforming(kind, f"strict decoding error: {', '.join(errors)}")
     if call.options.field_validation == "Warn":
