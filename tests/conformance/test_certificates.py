@@ -102,3 +102,16 @@ async def test_a_client_certificate_cannot_make_an_administrator(api: API, ns: s
         (await api.post(REQUESTS, request(name, "kubernetes.io/kube-apiserver-client"))).expect(201)
     finally:
         await cleaned(api, name)
+
+
+async def test_patches_of_approval_and_status_change_the_metadata(api: API) -> None:
+    name = "patched-request"
+    (await api.post(REQUESTS, request(name, "example.com/other"))).expect(201)
+    try:
+        for subresource in ("approval", "status"):
+            body = {"metadata": {"annotations": {subresource: "true"}, "labels": {subresource: "yes"}}}
+            found = (await api.patch(f"{REQUESTS}/{name}/{subresource}", body)).expect(200).json
+            assert found["metadata"]["annotations"][subresource] == "true"
+            assert found["metadata"]["labels"][subresource] == "yes"
+    finally:
+        await cleaned(api, name)

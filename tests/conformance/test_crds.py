@@ -366,6 +366,51 @@ async def test_a_default_satisfies_the_rules_of_its_schema(api: API, schema: dic
         assert found == ", ".join(place + fault for fault in faults)
 
 
+SIZED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "string", "maxLength": 20},
+        "l": {"type": "array", "maxItems": 7, "items": {"type": "string", "maxLength": 9}},
+        "long": {"type": "array", "maxItems": 2000, "items": {"type": "string", "maxLength": 50}},
+        "m": {"type": "object", "maxProperties": 5, "additionalProperties": {"type": "string", "maxLength": 30}},
+        "namespace": {"type": "string", "maxLength": 63},
+        "if": {"type": "integer"},
+    },
+}
+MORE_THAN_100 = "more than 100x"
+
+
+@pytest.mark.parametrize(
+    ("rule", "factor"),
+    [
+        ("self.m.all(k, k.contains('*'))", ""),
+        ("self.m.all(k, self.m[k].contains('*'))", ""),
+        ("self.a.split(',').all(part, part.size() > 3)", ""),
+        ("self.l.join(',').contains('zz')", ""),
+        ("self.l.map(each, each + 'a').all(each, each.contains('b'))", ""),
+        ("(self.l + self.l).all(each, each.startsWith('abcdef'))", ""),
+        ("{'a': self.a}.all(k, k.contains('b'))", ""),
+        ("self.namespace.size() > 1 && self.__if__ > 1", ""),
+        ("!has(self.namespace) || self.__namespace__ == 'b'", ""),
+        ("self.?a.orValue('').contains('a')", MORE_THAN_100),
+        ("self.?l.optMap(all, all.all(each, each.contains('*'))).orValue(false)", MORE_THAN_100),
+        ("self.?a.optMap(a, a + 'b').optMap(a, a.contains('q')).orValue(true)", MORE_THAN_100),
+        ("self.long.all(one, self.long.all(other, one == other))", "10.0x"),
+        ("self.long.all(one, self.long.exists(other, one.contains(other)))", MORE_THAN_100),
+        ("self.long.isSorted() && self.long.distinct().size() > 2", ""),
+    ],
+)
+async def test_the_cost_of_a_rule_is_limited_by_the_sizes_in_the_schema(api: API, rule: str, factor: str) -> None:
+    body = crd("gizmos", "costs.example.com")
+    root = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    root["properties"] = {"spec": {**SIZED, "x-kubernetes-validations": [{"rule": rule}]}}
+    answer = await api.post(f"{CRDS}?dryRun=All", body)
+    if not factor:
+        answer.expect(201)
+    else:
+        assert f"estimated rule cost exceeds budget by factor of {factor} " in answer.expect(422).message
+
+
 async def test_a_definition_stores_exactly_one_version(api: API) -> None:
     body = crd("gizmos", "wrong.example.com", storage=False)
     answer = (await api.post(CRDS, body)).expect(422)

@@ -38,6 +38,25 @@ async def test_kinds_and_versions_of_a_wrong_type_are_rejected(api: API, ns: str
 
 
 @pytest.mark.parametrize(
+    ("operation", "status", "message"),
+    [
+        (None, 422, "the server rejected our request due to an error in our request"),
+        ({"op": 5, "path": "/a"}, 400, "number into Go struct field jsonPatchOp.op of type string"),
+        ({"op": "add", "path": [], "value": 1}, 400, "array into Go struct field jsonPatchOp.path of type string"),
+        ({"op": "move", "path": "/a", "from": {}}, 400, "object into Go struct field jsonPatchOp.from of type string"),
+    ],
+    ids=repr,
+)
+async def test_operations_of_a_wrong_type_are_rejected(
+    api: API, ns: str, operation: Any, status: int, message: str
+) -> None:
+    await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})
+    answer = (await api.patch(f"{ns}/configmaps/a", [operation], "json")).expect(status)
+    prefix = "error decoding patch: json: cannot unmarshal " if status == 400 else ""
+    assert answer.message == prefix + message
+
+
+@pytest.mark.parametrize(
     ("metadata", "name", "why"),
     [
         ("x", "/", ".metadata: expected map, got &{x}"),

@@ -70,7 +70,8 @@ async def test_the_programs_of_a_killed_suite_end_and_remove_what_envtest_made(t
         f"{assets() / 'etcd'} --data-dir={data} --listen-client-urls=http://127.0.0.1:{etcd} "
         f"--listen-peer-urls=http://127.0.0.1:{peers} --unsafe-no-fsync",
         f"{assets() / 'kube-apiserver'} --etcd-servers=http://127.0.0.1:{etcd} --secure-port={port} "
-        f"--bind-address=127.0.0.1 --cert-dir={certificates} --service-account-issuer=https://127.0.0.1:{port}/ "
+        f"--cert-dir={certificates} --service-account-issuer=https://127.0.0.1:{port}/ "
+        f"--service-account-issuer=https://old.example.com "
         f"--service-account-key-file={certificates}/sa.crt --service-account-signing-key-file={certificates}/sa.key",
     )
     own = environment(None) | {"TMPDIR": str(tmp_path)}

@@ -27,6 +27,7 @@ or exceed their time limit.
 The columns about the embedded control plane count only the cases that passed on the real one.
 This page is generated from recorded results.
 A case that is "not run" has no recorded result on the embedded control plane.
+The recorded run there was stopped before its end, so these figures are a first part.
 
 """
 _COMMANDS: Final = """

@@ -204,6 +204,12 @@ def test_an_invalid_rule_is_a_fault_of_its_crd(rule: dict[str, Any], fault: str)
     assert fault in first
 
 
+def test_the_cost_of_a_long_chain_of_optional_values_is_estimated_in_linear_time() -> None:
+    rule = {"rule": "optional.of(self.a)" + ".optMap(x, x)" * 40 + ".hasValue()"}
+    (first, *_) = refused(schema_of({"a": TEXT}, rule))
+    assert "estimated rule cost exceeds budget" in first
+
+
 def test_rules_with_an_excessive_total_cost_are_rejected() -> None:
     properties = {"list": {"type": "array", "maxItems": 1000, "items": WHOLE}}
     rule = {"rule": "self.list.all(x, self.list.all(y, x + y >= 0))"}

@@ -10,10 +10,12 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
+from kubewright._runtime.clock import Clock
+from kubewright.machinery import time
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
+from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json, set_condition
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _NAME: Final = "kubernetes"
@@ -33,14 +35,17 @@ def create_missing(resources: ResourceSet, options: ServerOptions) -> None:
             _create_missing(resources, _resource_of(resources, obj), decode_json(encode_json(obj)))
     first = str(ipaddress.ip_network(options.service_cidr)[1])
     _create_missing(resources, "services", _service(first))
+    _create_missing(resources, "servicecidrs.networking.k8s.io", _service_cidr(options.service_cidr))
+    _mark_ready(resources, options.clock)
     _create_missing(resources, "configmaps", _config_map(_TRACKING, {"since": f"{options.clock.now():%Y-%m-%d}"}))
 
 
-def publish(resources: ResourceSet, address: str, port: int) -> None:
-    """Publish the server's address in the `kubernetes` Service and its EndpointSlice.
+def publish(resources: ResourceSet, host: str, port: int) -> None:
+    """Publish the address of a server that listens on `host` in the `kubernetes` Service and its EndpointSlice.
 
     A loopback address cannot be an endpoint. In that case there is no slice, and only the port is published.
     """
+    address = _address(host)
     services = resources.registry("services")
     target = services.open(_NAME, _NAMESPACE)
     service = target.draft()
@@ -55,6 +60,15 @@ def publish(resources: ResourceSet, address: str, port: int) -> None:
         return
     target = slices.open(_NAME, _NAMESPACE)
     slices.replace(target, {**target.draft(), "endpoints": wanted["endpoints"], "ports": wanted["ports"]})
+
+
+def _address(host: str) -> str:
+    """Return the IP address for a host to listen on: its own, or the loopback address."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "127.0.0.1"
+    return "127.0.0.1" if address.is_unspecified else str(address)
 
 
 def publish_client_ca(resources: ResourceSet, certificate: str) -> None:
@@ -88,6 +102,22 @@ def _service(address: str) -> JSONObject:
         },
         "spec": {"type": "ClusterIP", "clusterIP": address, "ports": [port], "sessionAffinity": "None"},
     }
+
+
+def _service_cidr(cidr: str) -> JSONObject:
+    return {"metadata": {"name": _NAME}, "spec": {"cidrs": [cidr]}}
+
+
+def _mark_ready(resources: ResourceSet, clock: Clock) -> None:
+    """Report that the default ServiceCIDR is in use."""
+    registry = resources.registry("servicecidrs.networking.k8s.io")
+    target = registry.open(_NAME, subresource="status")
+    service_cidr = target.draft()
+    if (service_cidr.get("status") or {}).get("conditions"):
+        return
+    ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
+    set_condition(service_cidr, ready, time.format(clock.now()))
+    registry.replace(target, service_cidr)
 
 
 def _config_map(name: str, data: JSONObject) -> JSONObject:

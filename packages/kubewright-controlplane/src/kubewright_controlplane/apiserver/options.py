@@ -41,8 +41,10 @@ class ServerOptions:
     """Requests without credentials are `system:anonymous`; False: they are answered with 401."""
     issuer: str = "https://kubernetes.default.svc.cluster.local"
     """Issuer of service account tokens."""
+    further_issuers: tuple[str, ...] = ()
+    """Other issuers whose service account tokens are accepted."""
     audiences: tuple[str, ...] = ()
-    """The audiences of the API server in service account tokens; empty: the issuer."""
+    """The audiences of the API server in service account tokens; empty: all issuers."""
     signing_key: bytes | None = None
     """Private key of service account tokens, in PEM; None: that in the data folder, or a new one."""
     verifying_keys: tuple[bytes, ...] = ()

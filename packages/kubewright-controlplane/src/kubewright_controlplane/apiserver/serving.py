@@ -7,7 +7,6 @@ valid. By default it listens on the loopback address.
 from __future__ import annotations
 
 import base64
-import ipaddress
 import os
 import ssl
 import tempfile
@@ -72,7 +71,7 @@ class ServedAPI:
         """Start to listen for requests."""
         await self.api.start()
         await self._listener.start()
-        publish(self.api.resources, _address(self._host), self.port)
+        publish(self.api.resources, self._host, self.port)
         publish_client_ca(self.api.resources, self.authority.certificate.decode())
 
     async def close(self, grace: float = 0.0) -> None:
@@ -130,15 +129,6 @@ def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
             out.write(pair.key + pair.certificate)
         context.load_cert_chain(file)
-
-
-def _address(host: str) -> str:
-    """Return the IP address for a host to listen on: its own, or the loopback address."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return "127.0.0.1"
-    return "127.0.0.1" if address.is_unspecified else str(address)
 
 
 def _base64(data: bytes) -> str:

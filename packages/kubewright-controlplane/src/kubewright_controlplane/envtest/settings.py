@@ -169,13 +169,15 @@ def read_settings(flags: Flags, warn: Warn) -> Settings:
 
 def _options(flags: Flags, runtime_config: dict[str, bool]) -> ServerOptions:
     keys = flags.texts("service-account-key-file")
+    issuer, *further_issuers = flags.texts("service-account-issuer")
     disabled = set(flags.texts("disable-admission-plugins")) - set(flags.texts("enable-admission-plugins"))
     return ServerOptions(
         history_seconds=parse_duration(flags.text("etcd-compaction-interval")).total_seconds(),
         event_seconds=parse_duration(flags.text("event-ttl")).total_seconds(),
         tokens=_tokens(flags.text("token-auth-file")),
         anonymous=flags.is_true("anonymous-auth"),
-        issuer=flags.text("service-account-issuer"),
+        issuer=issuer,
+        further_issuers=tuple(further_issuers),
         audiences=tuple(flags.texts("api-audiences")),
         signing_key=_content(flags.text("service-account-signing-key-file")),
         verifying_keys=tuple(_content(each) for each in keys),
@@ -226,8 +228,6 @@ def _missing(flags: Flags) -> Iterator[str]:
     issuers = flags.texts("service-account-issuer")
     if not issuers:
         yield "service-account-issuer is a required flag"
-    elif len(issuers) > 1:
-        yield f"--service-account-issuer: one issuer is supported here, got {len(issuers)}; {_WAY_OUT}"
     if not flags.text("service-account-key-file"):
         yield "either `--service-account-key-file` or `--service-account-signing-endpoint` must be set"
     if not flags.text("service-account-signing-key-file") or not issuers:

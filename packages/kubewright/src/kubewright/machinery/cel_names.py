@@ -42,6 +42,11 @@ def is_identifier(name: str) -> bool:
     return name not in _RESERVED and _IDENTIFIER(name) is not None
 
 
+def is_reserved(name: str) -> bool:
+    """Return whether CEL reserves `name`. A field of that name can still be selected by it."""
+    return name in _RESERVED
+
+
 def escape(name: str) -> str | None:
     """Return a field's name as an identifier; None if it cannot be written as one."""
     if name in _RESERVED:

@@ -82,6 +82,58 @@ def load_all(text: str | bytes) -> Iterator[JSONObject]:
         raise DecodeError(f"not YAML: {error}") from error
 
 
+def duplicate_keys(text: str | bytes) -> list[str]:
+    """Return `line 9: key "foo" already set in map` for each duplicate key in a text that `load` accepts.
+
+    The line is that of the value, as go-yaml reports it.
+    """
+    found: list[str] = []
+    open_: list[_Keys] = [_Keys(None, is_mapping=False)]
+    for event in yaml.parse(text, Loader=_Parser):
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_.append(_Keys(event, is_mapping=isinstance(event, yaml.MappingStartEvent)))
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            node = open_.pop().start
+        elif isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
+            node = event
+        else:
+            continue
+        if (key := open_[-1].duplicate(node)) is not None:
+            found.append(f"line {_line(node)}: key {key} already set in map")
+    return found
+
+
+def _line(node: Any) -> int:
+    """Return the line on which a node starts, from 1."""
+    return int(node.start_mark.line) + 1
+
+
+class _Keys:
+    """The keys of a mapping whose end has not been read yet."""
+
+    def __init__(self, start: Any, *, is_mapping: bool) -> None:
+        self.start = start
+        self._is_mapping = is_mapping
+        self._seen: set[str] = set()
+        self._key: str | None = None
+        self._at_key = True
+
+    def duplicate(self, node: Any) -> str | None:
+        """Take the next node. Returns the key if the node is the value of a key that was there before."""
+        if not self._is_mapping:
+            return None
+        self._at_key, at_key = not self._at_key, self._at_key
+        if at_key:
+            is_key = isinstance(node, yaml.ScalarEvent) and not _is_merge(node)
+            self._key = json.dumps(_scalar(node), ensure_ascii=False) if is_key else None
+            return None
+        if self._key is None or self._key not in self._seen:
+            self._seen.update(() if self._key is None else (self._key,))
+            return None
+        return self._key
+
+
 class _Builder:
     """Builds one document from the events of its text, as sigs.k8s.io/yaml converts YAML to JSON."""
 

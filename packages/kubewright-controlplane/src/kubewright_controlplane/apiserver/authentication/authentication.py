@@ -108,7 +108,13 @@ def build_authentication(resources: ResourceSet, options: ServerOptions) -> Auth
     key = SigningKey.from_pem(options.signing_key) if options.signing_key else _kept_signing_key(options.data)
     keys = [VerifyingKey.from_pem(each) for each in options.verifying_keys]
     service_accounts = ServiceAccountTokens(
-        key, options.issuer, lookup, options.clock.now, audiences=options.audiences, keys=keys
+        key,
+        options.issuer,
+        lookup,
+        options.clock.now,
+        further_issuers=options.further_issuers,
+        audiences=options.audiences,
+        keys=keys,
     )
     return Authentication(service_accounts, options.tokens, anonymous=options.anonymous)
 

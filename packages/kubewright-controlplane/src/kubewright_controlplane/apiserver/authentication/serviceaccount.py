@@ -54,12 +54,14 @@ class ServiceAccountTokens:
         lookup: Lookup,
         now: Callable[[], datetime],
         *,
+        further_issuers: Sequence[str] = (),
         audiences: Sequence[str] = (),
         keys: Sequence[VerifyingKey] = (),
     ) -> None:
         self.issuer: Final = issuer
-        self.audiences: Final = tuple(audiences) or (issuer,)
+        self.audiences: Final = tuple(audiences) or (issuer, *further_issuers)
         """The audiences of the API server itself."""
+        self._issuers = (issuer, *further_issuers)
         self._signing_key = signing_key
         self._keys = {key.id: key for key in (signing_key.public, *keys)}
         self._lookup = lookup
@@ -124,7 +126,7 @@ class ServiceAccountTokens:
             token = Token.parse(text)
         except InvalidToken:
             return None
-        if token.claims.get("iss") != self.issuer:
+        if token.claims.get("iss") not in self._issuers:
             return None
         key = self._keys.get(str(token.header.get("kid")))
         if key is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import accumulate
 from typing import Any, Never, TypeVar
@@ -17,17 +17,23 @@ import msgspec
 from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, StatusDetails, UnsupportedMediaType
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
-from kubewright.machinery.json import DEPTH_LIMIT, JSONArray, JSONObject, is_array, is_object, quoted
+from kubewright.machinery.json import DEPTH_LIMIT, JSONArray, JSONObject, is_array, is_object
 from kubewright.machinery.patch import json_patch, merge_patch
 from kubewright_controlplane.apiserver import catalog, protobuf
 from kubewright_controlplane.apiserver.endpoints.answers import ENCODINGS, JSON, PROTOBUF, YAML
 from kubewright_controlplane.apiserver.registry.failures import full_name
 from kubewright_controlplane.apiserver.registry.model import Resource
-from kubewright_controlplane.apiserver.registry.objects import Nonconforming, decode_json, encode_json
+from kubewright_controlplane.apiserver.registry.objects import (
+    Nonconforming,
+    decode_json,
+    encode_json,
+    strict_errors,
+    strict_warnings,
+)
+from kubewright_controlplane.apiserver.registry.options import WriteCall, WrittenField
 from kubewright_controlplane.schema.ownership.strategic import as_go_prints, strategic_merge_patch
 from kubewright_controlplane.schema.structural.decode import json_kind
 from kubewright_controlplane.schema.structural.schema import Schema
-from kubewright_controlplane.schema.walk import Path, dotted
 
 _Decoded = TypeVar("_Decoded")
 
@@ -39,11 +45,10 @@ APPLY_PATCH = "application/apply-patch+yaml"
 _DELETE_OPTIONS = GroupVersionKind("", "v1", "DeleteOptions")
 _GO_OBJECT = "map[string]interface {}"
 _GO_OPERATION = "handlers.jsonPatchOp"
+_OPERATION_FIELDS = ("op", "path", "from", "value")
 _NULLS = (b"", b"null", b"---")
 """YAML documents without content."""
 _SHOWN_BYTES = 30
-_STRICT_ERRORS = 100
-"""As many errors of strict decoding are reported."""
 _NO_KIND = "couldn't get version/kind; json parse error: "
 _ESCAPED = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<single>u[dD][89a-fA-F]..)|.)", re.DOTALL)
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -238,44 +243,70 @@ def _reject_custom(obj: JSONObject, kind: str, api_version: str, expected: Group
     raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
 
 
-def duplicate_fields(body: bytes, header: str, obj: JSONObject) -> list[str]:
-    """Return `duplicate field "data.k"` for each key that a JSON object in the body has twice.
+def written_fields(body: bytes, obj: object) -> list[WrittenField]:
+    """Return all fields of a JSON body in which an object has a key twice; no fields if there is no such object.
 
     `obj` is the decoded body, in which the last value of a duplicate key remains. The slow search runs only if the
     body has another number of `":` than `obj` when it is encoded again, or is written in a way that makes the two
     numbers hard to compare.
     """
-    if content_type(header) != JSON:
-        return []
     plain = b'" :' not in body and b"\\u0022" not in body
     if plain and body.count(b'":') == encode_json(obj).count(b'":'):
         return []
-    return [f"duplicate field {quoted(path)}" for path in _find_duplicates(repaired(body))]
+    fields = list(_fields(json.loads(repaired(body), object_pairs_hook=_Pairs), ""))
+    return fields if any(each.is_duplicate for each in fields) else []
 
 
 class _Pairs(list[tuple[str, Any]]):
     """A JSON object as a list of its pairs, including duplicates."""
 
 
-def _find_duplicates(body: bytes) -> list[str]:
-    found: dict[str, None] = {}
+def _fields(value: Any, path: str) -> Iterator[WrittenField]:
+    """Yield the fields in a JSON value, in order."""
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, item in value:
+            place = f"{path}.{key}" if path else key
+            yield WrittenField(place, key in seen)
+            seen.add(key)
+            if isinstance(item, list):
+                yield from _fields(item, place)
+    elif is_array(value):
+        for index, item in enumerate(value):
+            if isinstance(item, list):
+                yield from _fields(item, f"{path}[{index}]")
 
-    def visit(value: Any, path: Path) -> None:
-        if isinstance(value, _Pairs):
-            seen: set[str] = set()
-            for key, item in value:
-                if key in seen and len(found) < _STRICT_ERRORS:
-                    found[dotted((path, key))] = None
-                seen.add(key)
-                if isinstance(item, list):
-                    visit(item, (path, key))
-        elif is_array(value):
-            for index, item in enumerate(value):
-                if isinstance(item, list):
-                    visit(item, (path, index))
 
-    visit(json.loads(body, object_pairs_hook=_Pairs), None)
-    return list(found)
+def note_strict_errors(call: WriteCall, body: bytes, header: str, obj: JSONObject, *, custom: bool) -> None:
+    """Note in `call` what strict decoding of a document reports about duplicate fields."""
+    kind = content_type(header)
+    if kind == YAML:
+        call.strict_errors = _yaml_errors(body)
+    elif kind == JSON:
+        written = written_fields(body, obj)
+        call.written, call.strict_errors = ((), strict_errors(written, ())) if custom else (written, ())
+
+
+def apply_errors(body: bytes, config: JSONObject) -> list[str]:
+    """Return what strict decoding of an applied configuration reports. `config` is the decoded body."""
+    if body[:1] == b"{" and not written_fields(body, config):
+        return []
+    return [f"error converting YAML to JSON: {each}" for each in _yaml_errors(body)]
+
+
+def check_applied(call: WriteCall) -> None:
+    """Report the strict errors of an applied configuration as the client asked. Raises BadRequest."""
+    if call.strict_errors and call.options.field_validation == "Strict":
+        raise BadRequest(f"error strict decoding YAML: {call.strict_errors[0]}")
+    call.warnings.extend(strict_warnings(call.strict_errors))
+
+
+def _yaml_errors(body: bytes) -> list[str]:
+    """Return the error about all duplicate keys of a YAML body."""
+    from kubewright.machinery import yaml  # imported for the first YAML body
+
+    found = yaml.duplicate_keys(body)
+    return ["\n  ".join(("yaml: unmarshal errors:", *found))] if found else []
 
 
 # Patches
@@ -303,6 +334,30 @@ def unfit_patch(error: Nonconforming, content_type: str, patched: JSONObject, pa
     return Invalid.of("", "", "", [invalid("patch", shown, error.why)])
 
 
+def patch_errors(body: bytes, content_type: str, patch: Any) -> list[str]:
+    """Return what strict decoding of a JSON, merge or strategic merge patch reports about the patch itself.
+
+    Raises BadRequest for an operation of a JSON patch whose fields are not texts.
+    """
+    written = written_fields(body, patch)
+    if content_type != JSON_PATCH:
+        return strict_errors(written, ())
+    _check_operations(patch)
+    unknown = {f"[{index}].{key}" for index, each in enumerate(patch) for key in each if key not in _OPERATION_FIELDS}
+    if unknown and not written:
+        written = list(_fields(json.loads(repaired(body), object_pairs_hook=_Pairs), ""))
+    return [f"json patch {each}" for each in strict_errors(written, unknown)]
+
+
+def _check_operations(patch: list[JSONObject]) -> None:
+    for operation in patch:
+        for key in ("op", "path", "from"):
+            value = operation.get(key)
+            if value is not None and not isinstance(value, str):
+                place = f"Go struct field jsonPatchOp.{key} of type string"
+                raise BadRequest(f"error decoding patch: json: cannot unmarshal {json_kind(value)} into {place}")
+
+
 def decode_patch(body: bytes, content_type: str) -> Any:
     """Decode a JSON, merge or strategic merge patch. Raises BadRequest if it is malformed."""
     prefix = "" if content_type == STRATEGIC_PATCH else "error decoding patch: "
@@ -319,7 +374,7 @@ def decode_patch(body: bytes, content_type: str) -> Any:
     wrong, go_type = (patch, go_type) if not isinstance(patch, expected) else (_not_an_operation(patch), _GO_OPERATION)
     if wrong is not None:
         raise BadRequest(f"{prefix}json: cannot unmarshal {json_kind(wrong)} into Go value of type {go_type}")
-    return patch
+    return [each or {} for each in patch] if content_type == JSON_PATCH else patch
 
 
 def _not_an_operation(patch: JSONObject | JSONArray) -> object:
@@ -330,7 +385,7 @@ def _not_an_operation(patch: JSONObject | JSONArray) -> object:
 def _go_error(body: bytes, error: Exception) -> str:
     """Return what is wrong with malformed JSON, in Go's words for the common mistakes."""
     try:
-        json.loads(body)
+        json.loads(repaired(body))
     except json.JSONDecodeError as found:
         rest = found.doc[found.pos :]
         if not rest:

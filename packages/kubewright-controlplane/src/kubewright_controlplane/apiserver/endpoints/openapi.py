@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from email.utils import formatdate
 from functools import cache
 from time import time
-from typing import Any
 from urllib.parse import parse_qs
 
 from kubewright.http.message import Request, Response
@@ -22,6 +21,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.catalog.facts import OpenAPIDocument
 from kubewright_controlplane.apiserver.endpoints import answers
+from kubewright_controlplane.apiserver.endpoints.swagger_custom import CONVENTIONS, TYPE_PROPERTIES
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -30,7 +30,6 @@ _YEAR = 365 * 24 * 3600
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _META_PARTS = ("ObjectMeta", "ListMeta", "ManagedFieldsEntry", "OwnerReference", "FieldsV1", "Time")
 _META_SOURCE = "apis/coordination.k8s.io/v1"
-_CONVENTIONS = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 _PATCH_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 _PATCH_TYPES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 
@@ -64,7 +63,7 @@ class OpenAPI:
             if resource.openapi_schema is not None:
                 by_path.setdefault(resource.group_version.path[1:], []).append(resource)
         self._custom = {path: _custom_document(resources) for path, resources in by_path.items()}
-        self._off = frozenset(_paths_of_missing(self._resources))
+        self._off = frozenset(paths_of_missing(self._resources))
 
     def _root(self) -> dict[str, JSONObject]:
         hashes = {path: each for path, each in catalog.openapi_paths().items() if path not in self._off}
@@ -78,7 +77,7 @@ class OpenAPI:
         return catalog.openapi_v3(path) if is_built_in else None
 
 
-def _paths_of_missing(resources: ResourceSet) -> Iterator[str]:
+def paths_of_missing(resources: ResourceSet) -> Iterator[str]:
     """Yield the paths of the documents of built-in APIs that the server does not serve."""
     served = {resource.group_version for resource in resources}
     for gv in catalog.OPTIONAL:
@@ -140,8 +139,8 @@ def _kind_schema(resource: Resource, gvk: JSONObject) -> JSONObject:
     schema = dict(resource.openapi_schema or {})
     schema["properties"] = {
         **(schema.get("properties") or {}),
-        **_TYPE_PROPERTIES,
-        "metadata": _reference("ObjectMeta", f"Standard object's metadata. More info: {_CONVENTIONS}#metadata"),
+        **TYPE_PROPERTIES,
+        "metadata": _reference("ObjectMeta", f"Standard object's metadata. More info: {CONVENTIONS}#metadata"),
     }
     schema["x-kubernetes-group-version-kind"] = [gvk]
     return schema
@@ -150,16 +149,16 @@ def _kind_schema(resource: Resource, gvk: JSONObject) -> JSONObject:
 def _list_schema(resource: Resource, item: str) -> JSONObject:
     kind = resource.list_kind or f"{resource.kind}List"
     items = {
-        "description": f"List of {resource.plural}. More info: {_CONVENTIONS}",
+        "description": f"List of {resource.plural}. More info: {CONVENTIONS}",
         "type": "array",
         "items": {"$ref": f"#/components/schemas/{item}"},
     }
-    metadata = _reference("ListMeta", f"Standard list metadata. More info: {_CONVENTIONS}#types-kinds")
+    metadata = _reference("ListMeta", f"Standard list metadata. More info: {CONVENTIONS}#types-kinds")
     return {
         "description": f"{kind} is a list of {resource.kind}",
         "type": "object",
         "required": ["items"],
-        "properties": {**_TYPE_PROPERTIES, "items": items, "metadata": metadata},
+        "properties": {**TYPE_PROPERTIES, "items": items, "metadata": metadata},
         "x-kubernetes-group-version-kind": [{"group": resource.group, "version": resource.version, "kind": kind}],
     }
 
@@ -183,19 +182,3 @@ def _item_path(resource: Resource) -> str:
 
 def _reference(part: str, description: str) -> JSONObject:
     return {"description": description, "allOf": [{"$ref": f"#/components/schemas/{_META}{part}"}]}
-
-
-_TYPE_PROPERTIES: dict[str, Any] = {
-    "apiVersion": {
-        "type": "string",
-        "description": "APIVersion defines the versioned schema of this representation of an object. Servers should "
-        "convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: "
-        f"{_CONVENTIONS}#resources",
-    },
-    "kind": {
-        "type": "string",
-        "description": "Kind is a string value representing the REST resource this object represents. Servers may "
-        "infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: "
-        f"{_CONVENTIONS}#types-kinds",
-    },
-}

@@ -8,11 +8,12 @@ from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import MethodNotAllowed, StatusDetails
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver.endpoints import answers, swagger
+from kubewright_controlplane.apiserver.endpoints import answers
 from kubewright_controlplane.apiserver.endpoints.discovery import Discovery
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.openapi import OpenAPI
 from kubewright_controlplane.apiserver.endpoints.requestinfo import Query, RequestInfo
+from kubewright_controlplane.apiserver.endpoints.swagger import Swagger
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -45,6 +46,7 @@ class PathEndpoints:
     ) -> None:
         self._discovery = Discovery(resources)
         self._openapi = OpenAPI(resources)
+        self._swagger = Swagger(resources)
         self._metrics = metrics
         self._issuer = issuer
         self._key_set = key_set
@@ -64,7 +66,7 @@ class PathEndpoints:
             case ["openapi", "v3", *rest]:
                 return self._openapi.serve(request, "/".join(rest))
             case ["openapi", "v2"]:
-                return swagger.serve(request)
+                return self._swagger.serve(request)
             case ["version"]:
                 return answers.json_document(200, catalog.version())
             case [("healthz" | "livez" | "readyz") as name, *rest]:

@@ -17,7 +17,6 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers, body, requestinfo
 from kubewright_controlplane.apiserver.endpoints.answers import (
-    JSON,
     PROTOBUF,
     Form,
     MetadataForm,
@@ -167,10 +166,10 @@ class _ResourceRequest:
         return response
 
     async def _create(self) -> Response:
-        show = self._representation()
         action = self._resource.strategy.action
         if action is not None:
             return await self._run_action(action)
+        show = self._representation()
 
         def begin() -> Write:
             call = self._write_call("CreateOptions")
@@ -249,6 +248,7 @@ class _ResourceRequest:
         return _answer_write(show, await self._replace(info.subresource, view.kind), view)
 
     async def _run_action(self, action: Action) -> Response:
+        negotiate(self._accept, tables=False, metadata=True)  # what an action answers has no rows
         call = self._write_call("CreateOptions")
         kind = action.kind or self._resource.gvk
         obj = self._decode_body(call, kind)
@@ -308,8 +308,8 @@ class _ResourceRequest:
     def _begin_patch(self, content_type: str, subresource: str, kind: GroupVersionKind | None) -> Write:
         call = self._write_call("PatchOptions")
         document = body.decode_patch(self._request.body, content_type)
-        if content_type != body.JSON_PATCH and call.options.field_validation != "Ignore":
-            call.duplicate_fields = body.duplicate_fields(self._request.body, JSON, document)
+        if call.options.field_validation != "Ignore":
+            call.strict_errors = body.patch_errors(self._request.body, content_type, document)
         info, registry = self._info, self._registry
         target = registry.open(info.name, self._namespace, subresource)
         patched = body.apply_patch(self._resource, content_type, target.draft(), document)
@@ -328,16 +328,21 @@ class _ResourceRequest:
         options = requestinfo.apply_options(self._query, self._request, self._user)
         config = body.decode_apply(self._request.body, self._kind_of(view))
         call = WriteCall(options, self.warnings)
-        return self._registry.begin_apply(self._info.name, config, self._namespace, subresource, call)
+        errors = body.apply_errors(self._request.body, config) if options.field_validation != "Ignore" else ()
+        write = self._registry.begin_apply(self._info.name, config, self._namespace, subresource, call)
+        call.strict_errors = errors  # an error of the apply itself comes first
+        body.check_applied(call)
+        return write
 
     def _decode_body(self, call: WriteCall, kind: GroupVersionKind | None = None) -> JSONObject:
         """Return the document in the body. Errors for strict decoding are noted in `call`."""
         content_type = self._request.headers.get("content-type", "")
         expected = kind or self._resource.gvk
         obj = body.decode(self._request.body, content_type, expected)
-        body.check_kind(obj, expected, custom=self._resource.custom and kind is None)
+        custom = self._resource.custom and kind is None
+        body.check_kind(obj, expected, custom=custom)
         if call.options.field_validation != "Ignore":
-            call.duplicate_fields = body.duplicate_fields(self._request.body, content_type, obj)
+            body.note_strict_errors(call, self._request.body, content_type, obj, custom=custom)
         return obj
 
     def _kind_of(self, view: View | None) -> GroupVersionKind:

@@ -1,39 +1,184 @@
-"""OpenAPI v2, for clients that fall back to it: a document without schemas.
+"""OpenAPI v2: one document with the definitions and operations of all kinds, in JSON or protobuf.
 
-kubectl requests it if `/openapi/v3` has no document for a kind, for example because its definition is not installed
-yet. If the kind is missing here too, kubectl reports the error that names the kind. Schemas are at `/openapi/v3`.
+Guarantees: nothing is built before a client asks. The part of the built-in kinds is built once for each encoding, and
+kept encoded. The part of custom resources is built again after a change of the served resources.
+
+Follows k8s.io/kube-openapi pkg/handler.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Final
 
 from kubewright.http.message import Request, Response
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.endpoints import answers, swagger_custom, swagger_protobuf
+from kubewright_controlplane.apiserver.endpoints.openapi import paths_of_missing
+from kubewright_controlplane.apiserver.endpoints.swagger_builtin import built_in
 from kubewright_controlplane.apiserver.registry.objects import encode_json
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
+JSON: Final = "application/json"
 PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_ACCEPTED: Final = (PROTOBUF, PROTOBUF.replace("v2.v1.0", "v2@v1.0"))
-_VERSION: Final = "2.0"
-_TITLE: Final = "Kubernetes"
-_PATHS: Final = 8
-"""Number of the field `paths` in a document of gnostic's openapiv2. The version is field 1; info (title 1, version 2)
-is 2.
-"""
+_OFFERED: Final = {JSON: JSON, PROTOBUF.replace("v2.v1.0", "v2@v1.0"): PROTOBUF, PROTOBUF: PROTOBUF}
+"""What a client may ask for, and what it gets."""
 
 
-def serve(request: Request) -> Response:
-    """Return the document, in JSON or protobuf."""
-    accept = request.headers.get("accept", "")
-    release = f"{catalog.version()['major']}.{catalog.version()['minor']}"
-    if any(each in accept for each in _ACCEPTED):
-        info = _field(1, _TITLE.encode()) + _field(2, release.encode())
-        body = _field(1, _VERSION.encode()) + _field(2, info) + _field(_PATHS, b"")
-        return Response(200, {"content-type": PROTOBUF}, body)
-    document = {"swagger": _VERSION, "info": {"title": _TITLE, "version": release}, "paths": {}}
-    return Response(200, {"content-type": "application/json"}, encode_json(document))
+class Swagger:
+    """Answers `/openapi/v2`."""
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+        self._generation = -1
+        self._document = _Document({}, frozenset(), {})
+
+    def serve(self, request: Request) -> Response:
+        """Return the document in the form that the client prefers."""
+        content_type = _negotiate(request.headers.get("accept", ""))
+        if not content_type:
+            return Response(406, {"cache-control": "no-cache, private", "vary": "Accept-Encoding, Accept"})
+        if self._generation != self._resources.generation:
+            self._generation = self._resources.generation
+            self._document = _read(self._resources)
+        return _answer(request, self._document, content_type)
 
 
-def _field(number: int, content: bytes) -> bytes:
-    """Encode a length-delimited field of less than 128 bytes."""
-    return bytes((number << 3 | 2, len(content))) + content
+@dataclass(frozen=True)
+class _Document:
+    """The document of a generation of the resources; each encoding is built when a client first asks for it."""
+
+    paths: JSONObject
+    """The paths of custom resources."""
+    off: frozenset[str]
+    """The paths of the v3 documents of built-in APIs that are off."""
+    definitions: JSONObject
+    """The definitions of custom resources."""
+
+    @cached_property
+    def json(self) -> bytes:
+        part = _built_in_json(self.off)
+        head = encode_json(_head())[:-1]
+        tables = {
+            b"paths": (part.paths, _members(self.paths)),
+            b"definitions": (part.definitions, _members(self.definitions)),
+            b"parameters": (part.parameters, b""),
+        }
+        joined = (b'"%s":{%s}' % (name, b",".join(filter(None, each))) for name, each in tables.items())
+        return b",".join((head, *joined)) + b"}"
+
+    @cached_property
+    def protobuf(self) -> bytes:
+        part = _built_in_protobuf(self.off)
+        paths = part.paths + swagger_protobuf.paths(self.paths)
+        definitions = part.definitions + swagger_protobuf.definitions(self.definitions)
+        return swagger_protobuf.document(_head(), paths, definitions, part.parameters)
+
+    @cached_property
+    def json_gzip(self) -> bytes:
+        return gzip.compress(self.json, 1, mtime=0)
+
+    @cached_property
+    def protobuf_gzip(self) -> bytes:
+        return gzip.compress(self.protobuf, 1, mtime=0)
+
+    @cached_property
+    def etag(self) -> str:
+        return f'"{hashlib.sha512(self.json).hexdigest().upper()}"'
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The part of the built-in kinds, encoded so that other parts can be added."""
+
+    paths: bytes
+    definitions: bytes
+    parameters: bytes
+
+
+def _read(resources: ResourceSet) -> _Document:
+    off = frozenset(paths_of_missing(resources))
+    custom = [each for each in resources if each.openapi_schema is not None]
+    paths: JSONObject = {}
+    definitions: JSONObject = {}
+    if custom:
+        operations = _operations()
+        for each in custom:
+            paths |= operations.of(each)
+            definitions |= swagger_custom.definitions(each)
+    return _Document(paths, off, definitions)
+
+
+@cache
+def _operations() -> swagger_custom.Operations:
+    return swagger_custom.Operations(built_in(["apis/apps/v1"])["paths"])
+
+
+def _built_in(off: frozenset[str]) -> JSONObject:
+    return built_in(path for path in sorted(catalog.openapi_paths()) if path not in off)
+
+
+@cache
+def _built_in_json(off: frozenset[str]) -> _Part:
+    tables = _built_in(off)
+    return _Part(_members(tables["paths"]), _members(tables["definitions"]), _members(tables["parameters"]))
+
+
+@cache
+def _built_in_protobuf(off: frozenset[str]) -> _Part:
+    tables = _built_in(off)
+    return _Part(
+        swagger_protobuf.paths(tables["paths"]),
+        swagger_protobuf.definitions(tables["definitions"]),
+        swagger_protobuf.parameters(tables["parameters"]),
+    )
+
+
+def _members(table: JSONObject) -> bytes:
+    """Return the members of a JSON object, without the braces."""
+    return encode_json(table)[1:-1]
+
+
+def _head() -> JSONObject:
+    version = catalog.version()
+    token = {
+        "description": "Bearer Token authentication",
+        "type": "apiKey",
+        "name": "authorization",
+        "in": "header",
+    }
+    return {
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": f"{version['major']}.{version['minor']}"},
+        "securityDefinitions": {"BearerToken": token},
+        "security": [{"BearerToken": []}],
+    }
+
+
+def _negotiate(accept: str) -> str:
+    """Return the content type of the answer; empty if the client accepts none."""
+    for entry in answers.parse_accept(accept):
+        for asked, content_type in _OFFERED.items():
+            if entry.accepts(asked):
+                return content_type
+    return ""
+
+
+def _answer(request: Request, document: _Document, content_type: str) -> Response:
+    headers = {
+        "cache-control": "no-cache, private",
+        "content-type": content_type,
+        "etag": document.etag,
+        "vary": "Accept-Encoding, Accept",
+    }
+    if request.headers.get("if-none-match") == document.etag:
+        return Response(304, headers)
+    is_json = content_type == JSON
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        body = document.json_gzip if is_json else document.protobuf_gzip
+        return Response(200, headers | {"content-encoding": "gzip"}, body)
+    return Response(200, headers, document.json if is_json else document.protobuf)

@@ -89,17 +89,16 @@ class SigningRequestStrategy(PlainStrategy):
 
 @dataclass(frozen=True, kw_only=True)
 class Approval(View):
-    """The approval subresource: sets the conditions, and nothing else."""
+    """The approval subresource: sets metadata and conditions, and nothing else."""
 
     clock: Clock
 
     def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
         conditions = _conditions(view)
         _date(conditions, self.clock)
-        kept = {key: view["metadata"][key] for key in ("resourceVersion", "managedFields") if key in view["metadata"]}
         return {
             **old,
-            "metadata": {**old["metadata"], **kept},
+            "metadata": view["metadata"],
             "status": {**(old.get("status") or {}), "conditions": conditions},
         }
 

@@ -4,7 +4,7 @@ pkg/apis/networking.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubewright.machinery import names
@@ -26,10 +26,71 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
         "ingresses": IngressStrategy(),
         "ingressclasses": Strategy(),
-        "ipaddresses": PlainStrategy(),
+        "ipaddresses": IPAddressStrategy(),
         "networkpolicies": NetworkPolicyStrategy(),
-        "servicecidrs": PlainStrategy(),
+        "servicecidrs": ServiceCIDRStrategy(),
     }
+
+
+class IPAddressStrategy(PlainStrategy):
+    """An address that is taken from a range of Services. Its name is the address."""
+
+    def name_errors(self, name: str) -> list[str]:
+        return addresses.name_errors(name)
+
+    def validate_create(self, obj: JSONObject) -> list[FieldError]:
+        reference: JSONObject | None = (obj.get("spec") or {}).get("parentRef")
+        path, errors = "spec.parentRef", list[FieldError]()
+        if reference is None:
+            return [required(path)]
+        if reference.get("group"):
+            errors += checks.named(f"{path}.group", reference["group"], names.dns1123_subdomain)
+        for field in ("resource", "name"):
+            errors += checks.required_name(f"{path}.{field}", reference.get(field), names.path_segment)
+        if reference.get("namespace"):
+            errors += checks.named(f"{path}.namespace", reference["namespace"], names.path_segment)
+        return errors
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        new, before = ((each.get("spec") or {}).get("parentRef") for each in (obj, old))
+        return checks.immutable("spec.parentRef", new, before)
+
+
+class ServiceCIDRStrategy(PlainStrategy):
+    """A range of the addresses of Services."""
+
+    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
+        obj["status"] = {}
+
+    def validate_create(self, obj: JSONObject) -> list[FieldError]:
+        return _range_errors((obj.get("spec") or {}).get("cidrs") or [])
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        cidrs, before = (list[str]((each.get("spec") or {}).get("cidrs") or ()) for each in (obj, old))
+        added = len(before) == 1 and len(cidrs) == 2
+        if len(cidrs) != len(before) and not added:
+            return [invalid("spec.cidrs", cidrs, "field is immutable")]
+        pairs = zip(cidrs, before, strict=False)
+        errors = [
+            invalid(f"spec.cidrs[{index}]", new, "field is immutable")
+            for index, (new, kept) in enumerate(pairs)
+            if new != kept
+        ]
+        return errors + (_range_errors(cidrs) if added else [])
+
+
+def _range_errors(cidrs: Sequence[str]) -> list[FieldError]:
+    if not cidrs:
+        return [required("spec.cidrs", "at least one CIDR required")]
+    if len(cidrs) > 2:
+        return [invalid("spec.cidrs", {"cidrs": list(cidrs)}, "may only hold up to 2 values")]
+    errors = list[FieldError]()
+    for index, cidr in enumerate(cidrs):
+        errors += addresses.cidr_errors(f"spec.cidrs[{index}]", cidr)
+    if not errors and len({addresses.version(cidr) for cidr in cidrs}) < len(cidrs):
+        why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
+        errors.append(invalid("spec.cidrs", list(cidrs), why))
+    return errors
 
 
 class IngressStrategy(Strategy):

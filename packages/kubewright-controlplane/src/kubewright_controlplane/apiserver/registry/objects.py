@@ -8,6 +8,7 @@ Documents of clients are conformed: unknown fields are dropped, and reported as 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,11 +18,15 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, copied, is_object, quoted
 from kubewright_controlplane.apiserver.registry.failures import full_name, kind_text
 from kubewright_controlplane.apiserver.registry.model import Resource
-from kubewright_controlplane.apiserver.registry.options import WriteCall
+from kubewright_controlplane.apiserver.registry.options import WriteCall, WrittenField
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.schema.ownership.declared import undeclared
 from kubewright_controlplane.schema.structural.decode import WrongType, json_kind
 from kubewright_controlplane.schema.structural.schema import Schema
+
+_YAML_ERRORS = "yaml: unmarshal errors:\n"
+_STRICT_ERRORS = 100
+"""As many errors of strict decoding are reported."""
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -164,16 +169,42 @@ def conform_to(schema: Schema, kind: GroupVersionKind, obj: JSONObject, call: Wr
         raise Nonconforming(kind, str(error), unconverted=error.unconverted) from error
     except DecodeError as error:
         raise Nonconforming(kind, str(error)) from error
-    if unknown or call.duplicate_fields:
+    if unknown or call.strict_errors or call.written:
         _report(schema, kind, unknown, call)
     schema.default(obj)
 
 
 def _report(schema: Schema, kind: GroupVersionKind, unknown: list[str], call: WriteCall) -> None:
-    if not schema.root.builtin:
+    builtin = schema.root.builtin
+    if not builtin:
         unknown.sort()  # Go visits the fields of a built-in kind in written order, those of a custom kind by name
-    errors = [*call.duplicate_fields, *(f"unknown field {quoted(path)}" for path in unknown)]
+    errors = [*call.strict_errors, *strict_errors(call.written, frozenset(unknown) if builtin else frozenset())]
+    if not (builtin and call.written):
+        errors += (f"unknown field {quoted(path)}" for path in unknown)
     if call.options.field_validation == "Strict":
         raise Nonconforming(kind, f"strict decoding error: {', '.join(errors)}")
     if call.options.field_validation == "Warn":
-        call.warnings.extend(errors)
+        call.warnings.extend(strict_warnings(errors))
+
+
+def strict_warnings(errors: Iterable[str]) -> list[str]:
+    """Return the warnings for errors of strict decoding. Each line of a YAML error becomes a warning."""
+    found: list[str] = []
+    for error in errors:
+        prefix, separator, lines = error.partition(_YAML_ERRORS)
+        is_yaml = separator and prefix in ("", "error converting YAML to JSON: ")
+        found += [line.strip() for line in lines.split("\n")] if is_yaml else [error]
+    return found
+
+
+def strict_errors(written: Sequence[WrittenField], unknown: Collection[str]) -> list[str]:
+    """Return the errors about duplicate and unknown fields in the order of a body. Unknown fields are not searched."""
+    errors: dict[str, None] = {}
+    skipped = ""
+    for path, is_duplicate in written:
+        if skipped and path.startswith((f"{skipped}.", f"{skipped}[")):
+            continue
+        skipped = path if path in unknown else ""
+        if skipped or is_duplicate:
+            errors[f"{'unknown' if skipped else 'duplicate'} field {quoted(path)}"] = None
+    return list(errors)[:_STRICT_ERRORS]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kubewright.machinery.errors import Invalid
 from kubewright.machinery.fields import FieldError, invalid, not_supported
@@ -37,6 +37,14 @@ class WriteOptions:
     """The options as a document, for admission."""
 
 
+class WrittenField(NamedTuple):
+    """A field of a body, in the order in which the body has them."""
+
+    path: str
+    is_duplicate: bool
+    """Whether the same JSON object has the field before."""
+
+
 @dataclass(slots=True)
 class WriteCall:
     """One write: its options, and the warnings about it."""
@@ -44,8 +52,10 @@ class WriteCall:
     options: WriteOptions = field(default_factory=WriteOptions)
     warnings: list[str] = field(default_factory=list[str])
     """Sent to the client as Warning headers."""
-    duplicate_fields: Sequence[str] = ()
+    strict_errors: Sequence[str] = ()
     """Errors that decoding the body found, for `field_validation`: `duplicate field "data.k"`."""
+    written: Sequence[WrittenField] = ()
+    """All fields of a JSON body that has duplicates, so that errors about built-in kinds are in written order."""
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubewright.machinery import time
+from kubewright.machinery.cel_names import escape, is_reserved
 from kubewright_controlplane.schema.cel.functions import Function
 from kubewright_controlplane.schema.cel.parser import qualified_name
 from kubewright_controlplane.schema.cel.syntax import (
@@ -72,6 +73,12 @@ _QUALIFIED_TYPE_NAMES: Final = frozenset(
     }
 )  # fmt: skip
 """Names of types that are written as selections."""
+
+
+def is_type_name(expression: Expr) -> bool:
+    """Return whether a selection is the name of a type."""
+    return qualified_name(expression) in _QUALIFIED_TYPE_NAMES
+
 
 _LITERALS: Final[Mapping[type, Type]] = {
     bool: BOOL, bytes: BYTES, float: DOUBLE, int: INT, str: STRING, UInt: UINT, type(None): NULL,
@@ -146,9 +153,8 @@ class _Checker:
         return found or self._error(expression.at, f"undeclared reference to '{expression.name}' (in container '')")
 
     def _select(self, expression: Select, scope: Mapping[str, Type]) -> Type:
-        name = qualified_name(expression)
-        if name in _QUALIFIED_TYPE_NAMES:
-            return type_of(Type(name))
+        if is_type_name(expression):
+            return type_of(Type(qualified_name(expression)))
         found = self._field(expression, self.check(expression.operand, scope), expression.field)
         already = expression.operand.type.name == "optional_type"
         return optional_of(found) if expression.optional and not already else found
@@ -167,6 +173,8 @@ class _Checker:
         if operand.fields is None:
             return self._error(expression.at, f"type '{operand}' does not support field selection")
         found = operand.fields.get(field)
+        if found is None and is_reserved(field):
+            found = operand.fields.get(escape(field) or field)
         return found or self._error(expression.at, f"undefined field '{field}'")
 
     def _struct(self, expression: StructExpr, scope: Mapping[str, Type]) -> Type:

@@ -30,10 +30,10 @@ from kubewright_controlplane.schema.cel.types import (
 
 REQUEST_BYTES: Final = 3 * 1024 * 1024
 _TEXT_BYTES: Final = REQUEST_BYTES - 2
-_METADATA: Final[JSONObject] = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}},
-}
+_TEXT: Final[JSONObject] = {"type": "string"}
+_METADATA: Final[JSONObject] = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
+_KEY: Final = replace(STRING, max_size=0, min_serialized=2)
+"""The type of keys. For estimates they are empty."""
 _TIMES: Final[Mapping[str, Type]] = {
     "duration": replace(DURATION, max_size=32, min_serialized=3),
     "date": replace(TIMESTAMP, max_size=12, min_serialized=12),
@@ -49,7 +49,7 @@ def declared(schema: JSONObject, *, root: bool = False, name: str = "selfType") 
     """
     if schema.get("x-kubernetes-int-or-string"):
         longest = schema.get("maxLength")
-        return replace(DYN, max_size=_TEXT_BYTES if longest is None else longest * 4)
+        return replace(DYN, max_size=_TEXT_BYTES if longest is None else max(longest, 0) * 4)
     match schema.get("type"):
         case "object":
             return _object(schema, name, root=root)
@@ -76,9 +76,8 @@ def _object(schema: JSONObject, name: str, *, root: bool) -> Type | None:
     if is_object(values):
         return _map(schema, values, f"{name}.@values")
     properties: JSONObject = dict(schema.get("properties") or {})
-    if root:
-        text = {"type": "string"}
-        properties = {**properties, "apiVersion": text, "kind": text, "metadata": _METADATA}
+    if root and not _has_metadata(properties):
+        properties = {**properties, "apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}
     required: list[str] = schema.get("required") or []
     fields: dict[str, Type] = {}
     smallest = 2
@@ -94,12 +93,20 @@ def _object(schema: JSONObject, name: str, *, root: bool) -> Type | None:
     return Type(name, fields=fields, max_size=0, min_serialized=smallest)
 
 
+def _has_metadata(properties: JSONObject) -> bool:
+    """Return whether the schema of a whole resource declares what expressions can always select."""
+    metadata: JSONObject = properties.get("metadata") or {}
+    names: JSONObject = metadata.get("properties") or {}
+    texts = [properties.get("kind"), properties.get("apiVersion"), names.get("name"), names.get("generateName")]
+    return metadata.get("type") == "object" and all(is_object(each) and each.get("type") == "string" for each in texts)
+
+
 def _map(schema: JSONObject, values: JSONObject, name: str) -> Type | None:
     value = _inner(values, name)
     if value is None:
         return None
     most = schema.get("maxProperties")
-    return map_of(STRING, value, _TEXT_BYTES // (value.min_serialized + 6) if most is None else most)
+    return map_of(_KEY, value, _TEXT_BYTES // (value.min_serialized + 6) if most is None else max(most, 0))
 
 
 def _array(schema: JSONObject, name: str) -> Type | None:
@@ -108,7 +115,7 @@ def _array(schema: JSONObject, name: str) -> Type | None:
     if item is None:
         return None
     most = schema.get("maxItems")
-    found = list_of(item, _TEXT_BYTES // (item.min_serialized + 1) if most is None else most)
+    found = list_of(item, _TEXT_BYTES // (item.min_serialized + 1) if most is None else max(most, 0))
     match schema.get("x-kubernetes-list-type"):
         case "set":
             return replace(found, list_keys=())
@@ -124,9 +131,9 @@ def _text(schema: JSONObject) -> Type:
         return _TIMES[format]
     longest = schema.get("maxLength")
     if format == "byte":
-        return replace(BYTES, max_size=_TEXT_BYTES if longest is None else longest, min_serialized=2)
+        return replace(BYTES, max_size=_TEXT_BYTES if longest is None else max(longest, 0), min_serialized=2)
     if longest is not None:
-        most = longest * 4
+        most = max(longest, 0) * 4
     elif allowed := schema.get("enum"):
         most = max((len(each) for each in allowed if isinstance(each, str)), default=0)
     else:

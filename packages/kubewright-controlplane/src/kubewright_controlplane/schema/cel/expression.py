@@ -7,7 +7,6 @@ from functools import cached_property
 
 from kubewright_controlplane.schema.cel.checker import Environment, check
 from kubewright_controlplane.schema.cel.compiler import Program
-from kubewright_controlplane.schema.cel.cost import estimate
 from kubewright_controlplane.schema.cel.library import functions, patch_functions
 from kubewright_controlplane.schema.cel.parser import parse
 from kubewright_controlplane.schema.cel.syntax import CompileError, Expr, Ident, parts
@@ -35,25 +34,20 @@ class CheckedExpression:
         self.source = source
         self._functions = patch_functions() if patches else functions()
         self._slots = tuple(variables if slots is None else slots)
-        self._expression = parse(source, self._functions.keys())
+        self.expression = parse(source, self._functions.keys())
         try:
-            self.type = check(source, self._expression, Environment(variables, self._functions, patches))
+            self.type = check(source, self.expression, Environment(variables, self._functions, patches))
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
-
-    @property
-    def worst_case(self) -> int:
-        """The estimated maximum cost of one evaluation."""
-        return estimate(self._expression)
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The names that the expression mentions."""
-        return frozenset(each.name for each in _every(self._expression) if isinstance(each, Ident))
+        return frozenset(each.name for each in _every(self.expression) if isinstance(each, Ident))
 
     @cached_property
     def program(self) -> Program:
-        return Program(self._expression, self._slots, self._functions)
+        return Program(self.expression, self._slots, self._functions)
 
 
 def _every(expression: Expr) -> Iterator[Expr]:

@@ -15,7 +15,7 @@ from kubewright_controlplane.schema.cel.values import UInt
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    kind: Literal["end", "ident", "literal", "symbol"]
+    kind: Literal["end", "escaped", "ident", "literal", "symbol"]
     text: str
     at: int
     value: object = None
@@ -30,7 +30,8 @@ _TOKEN: Final = re.compile(
         \"\"\"(?:[^\\]|\\.)*?\"\"\" | '''(?:[^\\]|\\.)*?''' | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*'))
   | (?P<float>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)
   | (?P<int>0[xX][0-9a-fA-F]+[uU]?|\d+[uU]?)
-  | (?P<ident>[A-Za-z_]\w*|`[^`\n]+`)
+  | (?P<ident>[A-Za-z_]\w*)
+  | (?P<escaped>`[\w./ -]+`)
   | (?P<symbol>\|\||&&|[<>=!]=|\.\?|\[\?|\{\?|[-+*/%!<>?:.,()\[\]{}])
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
@@ -78,7 +79,9 @@ def _token(source: str, found: re.Match[str], at: int) -> Token:
     if found["ident"] is not None:
         if text in _WORDS:
             return Token("literal", text, at, _WORDS[text])
-        return Token("ident", text.strip("`"), at)
+        return Token("ident", text, at)
+    if found["escaped"] is not None:
+        return Token("escaped", text, at)
     return Token("symbol", text, at)
 
 

@@ -124,27 +124,24 @@ class _Parser:
         return left
 
     def _unary(self) -> Expr:
-        if self._sees("!", "-"):
-            token = self._take()
-            following = self._next
-            if token.text == "-" and following.kind == "literal" and type(following.value) in (int, float):
-                self._take()
-                return self._member(Literal(token.at, -cast("float", following.value)))
-            return Call(token.at, f"{token.text}_", [self._nested_unary()])
-        return self._member(self._primary())
+        first = self._next
+        count = 0
+        while self._sees("!", "-") and self._next.text == first.text and not self._sees_negative_number():
+            self._take()
+            count += 1
+        operand = self._member(self._primary())
+        return operand if count % 2 == 0 else Call(first.at, f"{first.text}_", [operand])
 
-    def _nested_unary(self) -> Expr:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            self._fail(self._next.at, f"expression recursion limit exceeded: {_MAX_DEPTH}")
-        inner = self._unary()
-        self._depth -= 1
-        return inner
+    def _sees_negative_number(self) -> bool:
+        following = self._tokens[self._position + 1]
+        return self._next.text == "-" and type(following.value) in (int, float)
 
     def _member(self, operand: Expr) -> Expr:
         while True:
             if self._sees(".", ".?"):
                 token = self._take()
+                if self._next.kind == "escaped":
+                    self._fail(self._next.at, "unsupported syntax: '`'")
                 if self._next.kind != "ident":
                     text = "" if self._next.kind == "end" else self._next.text
                     self._fail(self._next.at, f"Syntax error: no viable alternative at input '{token.text}{text}'")
@@ -171,6 +168,8 @@ class _Parser:
 
     def _primary(self) -> Expr:
         token = self._take()
+        if token.text == "-" and token.kind == "symbol" and type(self._next.value) in (int, float):
+            return Literal(token.at, -cast("float", self._take().value))
         if token.kind == "literal":
             value = token.value
             if type(value) is int and value == 2**63:

@@ -20,6 +20,7 @@ from kubewright.machinery import json as jsons
 from kubewright.machinery.fields import OMITTED, FieldError, invalid
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright_controlplane.schema.cel.conversion import converter
+from kubewright_controlplane.schema.cel.cost import estimate
 from kubewright_controlplane.schema.cel.declare import declared
 from kubewright_controlplane.schema.cel.expression import CheckedExpression
 from kubewright_controlplane.schema.cel.syntax import CompileError
@@ -40,8 +41,14 @@ class Expression(CheckedExpression):
     def __init__(self, source: str, self_type: Type, wanted: Type, *, optional_old: bool = False) -> None:
         old = optional_of(self_type) if optional_old else self_type
         super().__init__(source, {"self": self_type, "oldSelf": old})
+        self._self_type = self_type
         if self.type != wanted:
             raise CompileError(_WRONG_RESULT[wanted.name])
+
+    @property
+    def worst_case(self) -> int:
+        """The estimated maximum cost of one evaluation."""
+        return estimate(self.expression, self._self_type)
 
     @property
     def uses_old_self(self) -> bool:

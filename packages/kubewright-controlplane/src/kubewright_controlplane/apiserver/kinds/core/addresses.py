@@ -22,6 +22,19 @@ def is_ip(value: str) -> bool:
     return True
 
 
+def name_errors(name: str) -> list[str]:
+    """Return the errors of a name that must be an IP address in its canonical form."""
+    if not is_ip(name):
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    canonical = str(ipaddress.ip_address(name))
+    return [] if name == canonical else [f'must be in canonical form ("{canonical}")']
+
+
+def version(cidr: str) -> int:
+    """Return the version of the addresses in a valid range: 4 or 6."""
+    return ipaddress.ip_network(cidr, strict=False).version
+
+
 def ip_errors(path: str, value: str) -> list[FieldError]:
     """Return the errors of a text that must be an IP address."""
     return (

@@ -30,6 +30,10 @@ def sorted_by(values: list[Any], keys: list[Any]) -> list[Any]:
     return [values[place] for place in sorted(range(len(values)), key=cmp_to_key(compare))]
 
 
+def _sorted(values: list[Any]) -> list[Any]:
+    return sorted_by(values, values)
+
+
 def _is_sorted(values: list[Any]) -> bool:
     return all(_order(left, right) <= 0 for left, right in pairwise(values))
 
@@ -107,6 +111,7 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
     *library(*((f"list({each}).sum() -> {each}", _sum) for each in _SUMMABLE), linear=True),
     *library(*((f"list({each}).min() -> {each}", _least) for each in _COMPARABLE), linear=True),
     *library(*((f"list({each}).max() -> {each}", _greatest) for each in _COMPARABLE), linear=True),
+    *library(*((f"list({each}).sort() -> list({each})", _sorted) for each in _COMPARABLE), linear=True),
     *library(
         ("list(A).indexOf(A) -> int", _index_of),
         ("list(A).lastIndexOf(A) -> int", _last_index_of),
@@ -115,7 +120,6 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         ("list(dyn).flatten(int) -> list(dyn)", _flatten),
         ("list(A).distinct() -> list(A)", _distinct),
         ("list(A).reverse() -> list(A)", lambda values: values[::-1]),
-        ("list(A).sort() -> list(A)", lambda values: sorted_by(values, values)),
         ("list(A).first() -> optional_type(A)", lambda values: Optional(values[0]) if values else NONE),
         ("list(A).last() -> optional_type(A)", lambda values: Optional(values[-1]) if values else NONE),
         ("lists.range(int) -> list(int)", _range),

@@ -33,6 +33,10 @@ def _item_of(container: Optional, key: Any) -> Optional:
     return Optional(item(container.value, key)) if container.present else NONE
 
 
+def _unwrapped(optionals: list[Optional]) -> list[Any]:
+    return [each.value for each in optionals if each.present]
+
+
 FUNCTIONS: Final[tuple[Function, ...]] = library(
     ("optional.of(A) -> optional_type(A)", Optional),
     ("optional.ofNonZeroValue(A) -> optional_type(A)", _of_non_zero),
@@ -41,6 +45,8 @@ FUNCTIONS: Final[tuple[Function, ...]] = library(
     ("optional_type(A).value() -> A", _value),
     ("optional_type(A).or(optional_type(A)) -> optional_type(A)", lambda left, right: left if left.present else right),
     ("optional_type(A).orValue(A) -> A", lambda left, right: left.value if left.present else right),
+    ("optional.unwrap(list(optional_type(A))) -> list(A)", _unwrapped),
+    ("list(optional_type(A)).unwrapOpt() -> list(A)", _unwrapped),
     ("_[?_](list(A), int) -> optional_type(A)", _item),
     ("_[?_](map(A, B), A) -> optional_type(B)", _item),
     ("_[?_](optional_type(list(A)), int) -> optional_type(A)", _item),
