@@ -18,6 +18,7 @@ SAMPLE := $(if $(filter embedded,$(TARGET)),-k 'not thousand')
 # Tests wait half of their time, so each core runs two. A real control plane uses the other half of the core.
 WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print(cores * $(if $(filter embedded,$(TARGET)),2,1))')
 HOURS ?= 3
+MINUTES ?= 5
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # A file of exact versions that pip installs: CI uses requirements-dev.lock, which `make lock` writes.
@@ -29,6 +30,7 @@ VERSION ?=
 RELEASE_ARGS ?=
 LOCK_ARGS ?=
 MUTANTS_ARGS ?=
+FUZZ_ARGS ?=
 ARGS ?=
 COVERAGE_TESTS ?= tests/unit
 # Tests and demos start many processes, so compiled modules are kept. `make clean` removes them.
@@ -38,7 +40,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "; printf "Usage: make <target>\n\n"} \
 		/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nSettings: TARGET=embedded|real|kubeconfig (test, conformance; demo: the first two), EXAMPLE=<folder> and KEEP=1 (demo), TESTS=<paths>, HOURS=<number> (soak), PYTHON=<python>, CONSTRAINTS=<file> (setup).\n'
+	@printf '\nSettings: TARGET=embedded|real|kubeconfig (test, conformance; demo: the first two), EXAMPLE=<folder> and KEEP=1 (demo), TESTS=<paths>, HOURS=<number> (soak, fuzz), MINUTES=<number> (fuzz), PYTHON=<python>, CONSTRAINTS=<file> (setup).\n'
 
 # ---- environment -------------------------------------------------------------------------------------------------
 
@@ -110,6 +112,10 @@ kubernetes-conformance: .venv/.tools ## Run Kubernetes' own conformance suite, b
 .PHONY: soak
 soak: .venv/.tools ## Churn objects for HOURS (3) and see that memory is flat.
 	@PYTHONPATH=tests:examples/webserver-operator/src $(BIN)/python -m robustness.soak --hours $(HOURS)
+
+.PHONY: fuzz
+fuzz: .venv/.tools ## Send hostile requests to an embedded control plane for MINUTES (5) or HOURS. FUZZ_ARGS='--seed 7' repeats a run.
+	@PYTHONPATH=tests $(BIN)/python -m hostile.fuzz $(if $(filter file,$(origin HOURS)),--minutes $(MINUTES),--hours $(HOURS)) $(FUZZ_ARGS)
 
 .PHONY: check
 check: .venv/.tools ## Lint, format, types (mypy and pyright, strict), import contracts, generated files, prose.

@@ -24,6 +24,8 @@ OF_EVERY_GROUP = (
     "DeleteOptions",
     "GetOptions",
     "ListOptions",
+    "PartialObjectMetadata",
+    "PartialObjectMetadataList",
     "PatchOptions",
     "Status",
     "UpdateOptions",

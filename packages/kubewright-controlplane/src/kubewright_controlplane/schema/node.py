@@ -40,6 +40,7 @@ _SPECIAL_COMPONENTS: Final[dict[str, Special]] = {
     _APIEXTENSIONS + "JSONSchemaPropsOrBool": "any",
     _APIEXTENSIONS + "JSONSchemaPropsOrStringArray": "any",
 }
+_SCHEMA_PROPS: Final = _APIEXTENSIONS + "JSONSchemaProps"
 
 
 _OMITTED_LISTS: Final[dict[str, str]] = {
@@ -58,6 +59,8 @@ class Node:
     """A type of a built-in kind that has its own text form."""
     go_type: str = ""
     """The Go type that a built-in kind's value is decoded into, for decoding errors; empty for custom kinds."""
+    alternative: Node | None = None
+    """The struct that a value of special type `any` may be, and then has to fit: JSONSchemaProps in a CRD."""
     properties: dict[str, Node] = field(default_factory=dict["str", "Node"])
     values: Node | None = None
     """The values of a map (`additionalProperties`)."""
@@ -123,6 +126,8 @@ class Components:
             package, _, kind = name.rpartition(".")
             built = Node(go_type=f"{package.rpartition('.')[2]}.{kind}", special=special)
             self._built[name] = built
+            if name.startswith(f"{_SCHEMA_PROPS}Or"):
+                built.alternative = self.node(_SCHEMA_PROPS)
             self._fill(built, self._components[name])
             if field := _OMITTED_LISTS.get(name):
                 built.properties[field] = replace(built.properties[field], zero="omitted")

@@ -64,7 +64,28 @@ def compact(value: object) -> str:
 
 def quoted(text: str) -> str:
     """Return text in quotes, as Go's `%q` does."""
-    return json.dumps(text, ensure_ascii=False)
+    return f'"{"".join(_ESCAPES.get(each) or _escaped(each) for each in text)}"'
+
+
+_ESCAPES = {
+    "\a": r"\a",
+    "\b": r"\b",
+    "\f": r"\f",
+    "\n": r"\n",
+    "\r": r"\r",
+    "\t": r"\t",
+    "\v": r"\v",
+    "\\": r"\\",
+    '"': r"\"",
+}
+
+
+def _escaped(character: str) -> str:
+    """Return a character as Go's `%q` writes it: one that cannot be printed as its number."""
+    number = ord(character)
+    if character.isprintable():
+        return character
+    return f"\\x{number:02x}" if number < 0x80 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def number(value: float) -> str:

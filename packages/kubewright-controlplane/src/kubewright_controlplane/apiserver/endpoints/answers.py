@@ -9,6 +9,7 @@ Follows apiserver's pkg/endpoints/handlers/negotiation, response.go and response
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -43,6 +44,7 @@ _PRIVATE = "no-cache, private"
 _WARNINGS_LIMIT = 4096
 """Characters of all warnings. With more, each of them is cut, and the last ones are dropped."""
 _CUT_WARNING = 256
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 # Negotiation
@@ -118,7 +120,9 @@ def _accepted(entry: MediaType, *, tables: bool, metadata: bool) -> Accepted | N
     if not kind:
         return Accepted(encoding)
     known = entry.parameter("g") == _META_GROUP and entry.parameter("v") in _META_VERSIONS
-    offered = (kind == "Table" and tables) or (kind.startswith("PartialObjectMetadata") and metadata)
+    offered = (kind == "Table" and tables and encoding != PROTOBUF) or (
+        kind.startswith("PartialObjectMetadata") and metadata
+    )
     return Accepted(encoding, kind, entry.parameter("v")) if known and offered else None
 
 
@@ -243,7 +247,7 @@ class Representation:
 
     @property
     def key(self) -> Hashable:
-        return (self._resource.version, self._form.key, self.content_type)
+        return (self._resource.gvk, self._form.key, self.content_type)
 
     def event(self, type: str, data: bytes) -> bytes:
         return self._frame(type, self._form.watched(self._own_version(data), first=False))
@@ -354,11 +358,11 @@ def compress(request: Request, response: Response) -> None:
 
 
 def add_warnings(response: Response, warnings: Iterable[str]) -> None:
-    """Add the warnings for the client, also of a request that failed.
+    """Add the warnings for the client, also of a request that failed. Those with control characters are dropped.
 
     Follows apiserver's pkg/endpoints/filters/warning.go.
     """
-    listed = [each for each in dict.fromkeys(warnings) if each]
+    listed = [each for each in dict.fromkeys(warnings) if each and _CONTROL.search(each) is None]
     if not listed:
         return
     if sum(map(len, listed)) > _WARNINGS_LIMIT:
@@ -378,4 +382,4 @@ def _cut(warnings: Iterable[str]) -> Iterator[str]:
 
 
 def _quoted(warning: str) -> str:
-    return warning.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return warning.replace("\\", "\\\\").replace('"', '\\"')

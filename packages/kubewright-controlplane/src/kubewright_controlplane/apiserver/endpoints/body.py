@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import accumulate
-from typing import Any, Never
+from typing import Any, Never, TypeVar
 
 import msgspec
 
@@ -21,12 +21,21 @@ from kubewright.machinery.json import DEPTH_LIMIT, JSONArray, JSONObject, is_arr
 from kubewright.machinery.patch import json_patch, merge_patch
 from kubewright_controlplane.apiserver import catalog, protobuf
 from kubewright_controlplane.apiserver.endpoints.answers import ENCODINGS, JSON, PROTOBUF, YAML
+from kubewright_controlplane.apiserver.registry.failures import full_name
 from kubewright_controlplane.apiserver.registry.model import Resource
-from kubewright_controlplane.apiserver.registry.objects import Nonconforming, decode_json, encode_json, strict_errors
+from kubewright_controlplane.apiserver.registry.objects import (
+    Nonconforming,
+    decode_json,
+    encode_json,
+    strict_errors,
+    strict_warnings,
+)
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WrittenField
 from kubewright_controlplane.schema.ownership.strategic import as_go_prints, strategic_merge_patch
 from kubewright_controlplane.schema.structural.decode import json_kind
 from kubewright_controlplane.schema.structural.schema import Schema
+
+_Decoded = TypeVar("_Decoded")
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -40,6 +49,8 @@ _OPERATION_FIELDS = ("op", "path", "from", "value")
 _NULLS = (b"", b"null", b"---")
 """YAML documents without content."""
 _SHOWN_BYTES = 30
+_NO_KIND = "couldn't get version/kind; json parse error: "
+_ESCAPED = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<single>u[dD][89a-fA-F]..)|.)", re.DOTALL)
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NOT_BRACKETS = bytes(each for each in range(256) if each not in b"{}[]")
 _STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
@@ -57,18 +68,32 @@ def content_type(header: str) -> str:
 def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
     """Decode a body. Raises BadRequest if it is malformed, UnsupportedMediaType for an unknown content type."""
     kind = content_type(header)
+    if kind not in ENCODINGS:
+        raise UnsupportedMediaType(_UNKNOWN_FORMAT)
     try:
-        if kind == JSON:
-            return _load_json(body)
         if kind == PROTOBUF:
-            return protobuf.decode(body, expected)
-        if kind == YAML:
-            return _load_yaml(body)
+            obj = protobuf.decode(body, expected)
+        else:
+            obj = _load_json(body) if kind == JSON else _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
-        why = str(error) if kind == YAML else f"couldn't get version/kind; json parse error: {error}"
-        text = f"the object provided is unrecognized (must be of type {expected.kind}): {why} ({_summary(body)})"
-        raise BadRequest(text) from error
-    raise UnsupportedMediaType(_UNKNOWN_FORMAT)
+        why = str(error) if kind == YAML else f"{_NO_KIND}{error}"
+        raise _unrecognized(body, expected, why) from error
+    if why := _untyped(obj):
+        raise _unrecognized(body, expected, why)
+    return obj
+
+
+def _unrecognized(body: bytes, expected: GroupVersionKind, why: str) -> BadRequest:
+    text = f"the object provided is unrecognized (must be of type {expected.kind}): {why} ({_summary(body)})"
+    return BadRequest(text)
+
+
+def _untyped(obj: JSONObject) -> str:
+    """Return why the kind or version of a document cannot be read; empty if they are texts or absent."""
+    for key, value in obj.items():
+        if key in ("apiVersion", "kind") and not (value is None or isinstance(value, str)):
+            return f"{_NO_KIND}json: cannot unmarshal {json_kind(value)} into Go struct field .{key} of type string"
+    return ""
 
 
 def _summary(body: bytes) -> str:
@@ -107,7 +132,27 @@ def _load_json(body: bytes) -> JSONObject:
     if not body:
         raise DecodeError("unexpected end of JSON input")
     _check_depth(body)
-    return {} if body.strip() == b"null" else decode_json(body)
+    return {} if body.strip() == b"null" else _read_as_go(body, decode_json)
+
+
+def _read_as_go(body: bytes, read: Callable[[bytes], _Decoded]) -> _Decoded:
+    """Decode JSON. If it has texts that are not Unicode, it is decoded without them."""
+    try:
+        return read(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        valid = repaired(body)
+        if valid == body:
+            raise
+        return read(valid)
+
+
+def repaired(body: bytes) -> bytes:
+    """Return JSON with U+FFFD instead of invalid UTF-8 and of single surrogates, as Go decodes it."""
+    return _ESCAPED.sub(_paired, body.decode("utf-8", "replace")).encode()
+
+
+def _paired(escape: re.Match[str]) -> str:
+    return "\\ufffd" if escape["single"] else escape[0]
 
 
 def _check_depth(data: bytes) -> None:
@@ -140,11 +185,12 @@ def check_patched(obj: JSONObject, expected: GroupVersionKind, content_type: str
     if content_type == STRATEGIC_PATCH:
         obj["kind"], obj["apiVersion"] = expected.kind, expected.api_version
         return
+    if why := _untyped(obj):
+        raise Nonconforming(expected, why)
     if not custom:
         check_kind(obj, expected, custom=False)
         return
-    metadata: JSONObject = obj.get("metadata") or {}
-    name = metadata.get("name") or ""
+    name = full_name(obj).rpartition("/")[2]
     kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
     if kind != expected.kind:
         raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
@@ -193,10 +239,8 @@ def _reject_custom(obj: JSONObject, kind: str, api_version: str, expected: Group
     if api_version != expected.api_version:
         wanted = f"does not match the expected API version ({expected.api_version})"
         raise BadRequest(f"the API version in the data ({api_version}) {wanted}")
-    metadata: JSONObject = obj.get("metadata") or {}
-    raise Invalid.of(
-        kind, expected.group, metadata.get("name") or "", [invalid("kind", kind, f"must be {expected.kind}")]
-    )
+    name = full_name(obj).rpartition("/")[2]
+    raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
 
 
 def written_fields(body: bytes, obj: object) -> list[WrittenField]:
@@ -209,7 +253,7 @@ def written_fields(body: bytes, obj: object) -> list[WrittenField]:
     plain = b'" :' not in body and b"\\u0022" not in body
     if plain and body.count(b'":') == encode_json(obj).count(b'":'):
         return []
-    fields = list(_fields(json.loads(body, object_pairs_hook=_Pairs), ""))
+    fields = list(_fields(json.loads(repaired(body), object_pairs_hook=_Pairs), ""))
     return fields if any(each.is_duplicate for each in fields) else []
 
 
@@ -254,7 +298,7 @@ def check_applied(call: WriteCall) -> None:
     """Report the strict errors of an applied configuration as the client asked. Raises BadRequest."""
     if call.strict_errors and call.options.field_validation == "Strict":
         raise BadRequest(f"error strict decoding YAML: {call.strict_errors[0]}")
-    call.warnings.extend(call.strict_errors)
+    call.warnings.extend(strict_warnings(call.strict_errors))
 
 
 def _yaml_errors(body: bytes) -> list[str]:
@@ -291,14 +335,27 @@ def unfit_patch(error: Nonconforming, content_type: str, patched: JSONObject, pa
 
 
 def patch_errors(body: bytes, content_type: str, patch: Any) -> list[str]:
-    """Return what strict decoding of a JSON, merge or strategic merge patch reports about the patch itself."""
+    """Return what strict decoding of a JSON, merge or strategic merge patch reports about the patch itself.
+
+    Raises BadRequest for an operation of a JSON patch whose fields are not texts.
+    """
     written = written_fields(body, patch)
     if content_type != JSON_PATCH:
         return strict_errors(written, ())
+    _check_operations(patch)
     unknown = {f"[{index}].{key}" for index, each in enumerate(patch) for key in each if key not in _OPERATION_FIELDS}
     if unknown and not written:
-        written = list(_fields(json.loads(body, object_pairs_hook=_Pairs), ""))
+        written = list(_fields(json.loads(repaired(body), object_pairs_hook=_Pairs), ""))
     return [f"json patch {each}" for each in strict_errors(written, unknown)]
+
+
+def _check_operations(patch: list[JSONObject]) -> None:
+    for operation in patch:
+        for key in ("op", "path", "from"):
+            value = operation.get(key)
+            if value is not None and not isinstance(value, str):
+                place = f"Go struct field jsonPatchOp.{key} of type string"
+                raise BadRequest(f"error decoding patch: json: cannot unmarshal {json_kind(value)} into {place}")
 
 
 def decode_patch(body: bytes, content_type: str) -> Any:
@@ -306,7 +363,7 @@ def decode_patch(body: bytes, content_type: str) -> Any:
     prefix = "" if content_type == STRATEGIC_PATCH else "error decoding patch: "
     try:
         _check_depth(body)
-        patch: Any = msgspec.json.decode(body)
+        patch: Any = _read_as_go(body, msgspec.json.decode)
     except (msgspec.DecodeError, DecodeError) as error:
         raise BadRequest(f"{prefix}{_go_error(body, error)}") from error
     if patch is None:
@@ -317,7 +374,7 @@ def decode_patch(body: bytes, content_type: str) -> Any:
     wrong, go_type = (patch, go_type) if not isinstance(patch, expected) else (_not_an_operation(patch), _GO_OPERATION)
     if wrong is not None:
         raise BadRequest(f"{prefix}json: cannot unmarshal {json_kind(wrong)} into Go value of type {go_type}")
-    return patch
+    return [each or {} for each in patch] if content_type == JSON_PATCH else patch
 
 
 def _not_an_operation(patch: JSONObject | JSONArray) -> object:
@@ -328,7 +385,7 @@ def _not_an_operation(patch: JSONObject | JSONArray) -> object:
 def _go_error(body: bytes, error: Exception) -> str:
     """Return what is wrong with malformed JSON, in Go's words for the common mistakes."""
     try:
-        json.loads(body)
+        json.loads(repaired(body))
     except json.JSONDecodeError as found:
         rest = found.doc[found.pos :]
         if not rest:

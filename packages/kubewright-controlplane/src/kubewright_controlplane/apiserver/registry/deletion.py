@@ -56,6 +56,12 @@ def _conflict(resource: Resource, name: str, why: str) -> Conflict:
     return Conflict(text, details=StatusDetails(name=name, group=resource.group, kind=resource.kind))
 
 
+def _go_duration(seconds: int) -> timedelta:
+    """Return seconds as Go computes with them: as nanoseconds in 64 bits, which wrap around after 292 years."""
+    nanoseconds = (seconds * 10**9 + 2**63) % 2**64 - 2**63
+    return timedelta(microseconds=nanoseconds // 1000)
+
+
 class Deletion:
     """One delete of one object, `obj`, which is changed in place."""
 
@@ -82,7 +88,7 @@ class Deletion:
 
     def _begin(self, grace: int) -> None:
         metadata = self._metadata
-        metadata["deletionTimestamp"] = time.format(self._now + timedelta(seconds=grace))
+        metadata["deletionTimestamp"] = time.format(self._now + _go_duration(grace))
         if not self._resource.strategy.records_grace:
             return
         metadata["deletionGracePeriodSeconds"] = grace
@@ -95,7 +101,7 @@ class Deletion:
         current: int = metadata.get("deletionGracePeriodSeconds") or 0
         if grace >= current:
             return False
-        due = time.parse(metadata["deletionTimestamp"]) - timedelta(seconds=current - grace)
+        due = time.parse(metadata["deletionTimestamp"]) - _go_duration(current) + _go_duration(grace)
         metadata["deletionTimestamp"] = time.format(max(due, self._now))
         metadata["deletionGracePeriodSeconds"] = grace
         return True

@@ -19,7 +19,7 @@ from kubewright.machinery.errors import (
 )
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver.registry.model import Resource
 
 
@@ -54,6 +54,13 @@ def internal_error(why: str) -> InternalError:
     """Return the error for something that went wrong in the server or in a program that it called."""
     details = StatusDetails(causes=(StatusCause(message=why),))
     return InternalError(f"Internal error occurred: {why}", details=details)
+
+
+def full_name(obj: JSONObject) -> str:
+    """Return `namespace/name` of a document whose metadata may have wrong types, which are left out."""
+    metadata = obj.get("metadata")
+    found = [metadata.get(key) for key in ("namespace", "name")] if is_object(metadata) else []
+    return "/".join(each if isinstance(each, str) else "" for each in found) or "/"
 
 
 def kind_text(kind: GroupVersionKind) -> str:

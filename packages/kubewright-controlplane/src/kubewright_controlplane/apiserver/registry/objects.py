@@ -8,15 +8,15 @@ Documents of clients are conformed: unknown fields are dropped, and reported as 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from kubewright.machinery.errors import BadRequest, DecodeError, InternalError
 from kubewright.machinery.gvk import GroupVersionKind
-from kubewright.machinery.json import JSONObject, copied, is_object
-from kubewright_controlplane.apiserver.registry.failures import kind_text
+from kubewright.machinery.json import JSONObject, copied, is_object, quoted
+from kubewright_controlplane.apiserver.registry.failures import full_name, kind_text
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WrittenField
 from kubewright_controlplane.apiserver.storage.events import Entry
@@ -24,6 +24,7 @@ from kubewright_controlplane.schema.ownership.declared import undeclared
 from kubewright_controlplane.schema.structural.decode import WrongType, json_kind
 from kubewright_controlplane.schema.structural.schema import Schema
 
+_YAML_ERRORS = "yaml: unmarshal errors:\n"
 _STRICT_ERRORS = 100
 """As many errors of strict decoding are reported."""
 
@@ -136,8 +137,7 @@ def conform_applied(resource: Resource, config: JSONObject) -> None:
 
 
 def _named(kind: GroupVersionKind, config: JSONObject) -> str:
-    metadata: JSONObject = config.get("metadata") or {}
-    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind_text(kind)}"
+    return f"{full_name(config)}; {kind_text(kind)}"
 
 
 def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:
@@ -180,11 +180,21 @@ def _report(schema: Schema, kind: GroupVersionKind, unknown: list[str], call: Wr
         unknown.sort()  # Go visits the fields of a built-in kind in written order, those of a custom kind by name
     errors = [*call.strict_errors, *strict_errors(call.written, frozenset(unknown) if builtin else frozenset())]
     if not (builtin and call.written):
-        errors += (f'unknown field "{path}"' for path in unknown)
+        errors += (f"unknown field {quoted(path)}" for path in unknown)
     if call.options.field_validation == "Strict":
         raise Nonconforming(kind, f"strict decoding error: {', '.join(errors)}")
     if call.options.field_validation == "Warn":
-        call.warnings.extend(errors)
+        call.warnings.extend(strict_warnings(errors))
+
+
+def strict_warnings(errors: Iterable[str]) -> list[str]:
+    """Return the warnings for errors of strict decoding. Each line of a YAML error becomes a warning."""
+    found: list[str] = []
+    for error in errors:
+        prefix, separator, lines = error.partition(_YAML_ERRORS)
+        is_yaml = separator and prefix in ("", "error converting YAML to JSON: ")
+        found += [line.strip() for line in lines.split("\n")] if is_yaml else [error]
+    return found
 
 
 def strict_errors(written: Sequence[WrittenField], unknown: Collection[str]) -> list[str]:
@@ -196,5 +206,5 @@ def strict_errors(written: Sequence[WrittenField], unknown: Collection[str]) -> 
             continue
         skipped = path if path in unknown else ""
         if skipped or is_duplicate:
-            errors[f'{"unknown" if skipped else "duplicate"} field "{path}"'] = None
+            errors[f"{'unknown' if skipped else 'duplicate'} field {quoted(path)}"] = None
     return list(errors)[:_STRICT_ERRORS]

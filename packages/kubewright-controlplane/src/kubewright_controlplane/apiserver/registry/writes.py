@@ -151,7 +151,7 @@ class Create:
         meta.drop_duplicate_owners(metadata, self._call.warnings, after_admission=True)
         self._generates_name = not metadata.get("name")
         meta.fill_for_create(metadata, registry.clock.now())
-        attributes.name = metadata.get("name", "")
+        attributes.name = metadata.setdefault("name", "")
         errors = self._prepare(obj)
         if errors:
             raise invalid_object(registry.resource, metadata, errors)

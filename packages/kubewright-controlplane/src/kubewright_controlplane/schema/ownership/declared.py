@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
+from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object, quoted
 from kubewright_controlplane.schema.node import NO_DEFAULT, Node, fallback
 
 _UNTYPED: Final = frozenset({"any", "int-or-string", "quantity"})
@@ -31,7 +31,7 @@ def _errors(value: Any, node: Node) -> list[str]:
         case "array":
             return _of_items(value, node) if value.__class__ is list else [f": expected list, got {_value_text(value)}"]
         case "string" if value.__class__ is not str:
-            return [f": expected string, got &value.valueUnstructured{{Value:{_go(value)}}}"]
+            return [f": expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"]
         case "boolean" if value.__class__ is not bool:
             return [f": expected boolean, got {_value_text(value)}"]
         case "integer" | "number" if value.__class__ is not int and value.__class__ is not float:
@@ -92,6 +92,18 @@ def _go(value: Any) -> str:
     if is_array(value):
         return f"[{' '.join([_go(item) for item in value])}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _go_syntax(value: Any) -> str:
+    """Return a value as Go's `%#v` prints it."""
+    if is_object(value):
+        items = ", ".join(f"{quoted(key)}:{_go_syntax(item)}" for key, item in sorted(value.items()))
+        return f"map[string]interface {{}}{{{items}}}"
+    if is_array(value):
+        return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
+    if value is None:
+        return "interface {}(nil)"
+    return quoted(value) if isinstance(value, str) else _go(value)
 
 
 def _kind(value: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from kubewright.machinery import time
 from kubewright.machinery.errors import DecodeError
-from kubewright.machinery.json import JSONArray, JSONObject
+from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.schema import base64
 from kubewright_controlplane.schema.node import NO_DEFAULT, ZEROES, Node, Special
@@ -129,7 +129,8 @@ class _Compiler:
 
     def _field(self, node: Node, *, optional: bool) -> _Field:
         if node.special == "any":
-            return (None, None, _same, False, node.go_type)
+            convert = _same if node.alternative is None else self._schema_or(node, node.alternative)
+            return (None, None, convert, False, node.go_type)
         if node.special:
             return (None, None, _CONVERTERS[node.special], False, node.go_type)
         if node.type == "number":
@@ -140,6 +141,31 @@ class _Compiler:
         if node.type in ("object", "array"):
             walk = self.decoder(node)
         return (_CLASSES[node.type], walk, None, empty_is_absent, node.go_type)
+
+    def _schema_or(self, node: Node, schema: Node) -> _Converter:
+        """Compile the converter of a JSON schema, or of what may be in its place. Go decodes such a schema apart, so
+        unknown fields in it are dropped silently.
+        """
+        walk = self.decoder(schema)
+        allows_bool, allows_texts = node.go_type.endswith("OrBool"), node.go_type.endswith("OrStringArray")
+
+        def convert(value: Any) -> Any:
+            if is_object(value):
+                walk(value)
+            elif allows_bool:
+                if value.__class__ is not bool:
+                    raise _MalformedText("boolean or JSON schema expected")
+            elif not is_array(value):
+                return None
+            else:
+                for item in value:
+                    if not allows_texts:
+                        walk(item)
+                    elif item.__class__ is not str:
+                        raise _TypeMismatch(json_kind(item), "string")
+            return value
+
+        return convert
 
     def _array(self, node: Node, items: Node) -> Decoder:
         expected, walk, convert, _, item_type = self._field(items, optional=False)

@@ -16,7 +16,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright.machinery.patch import PatchTestFailed, json_patch
 from kubewright_controlplane.apiserver.admission.policies.policy import PolicyError
-from kubewright_controlplane.apiserver.registry.failures import kind_text
+from kubewright_controlplane.apiserver.registry.failures import full_name, kind_text
 from kubewright_controlplane.schema.cel.library.standard import to_string
 from kubewright_controlplane.schema.cel.types import OBJECT
 from kubewright_controlplane.schema.cel.values import Optional, StructValue
@@ -74,9 +74,7 @@ def _operation(value: StructValue) -> JSONObject:
 
 
 def _named(config: JSONObject, kind: GroupVersionKind) -> str:
-    metadata: JSONObject = config.get("metadata") or {}
-    whole = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind_text(kind)}"
-    return f"failed to create typed patch object ({whole})"
+    return f"failed to create typed patch object ({full_name(config)}; {kind_text(kind)})"
 
 
 def _check_type_names(value: StructValue) -> None:
