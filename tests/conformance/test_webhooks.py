@@ -136,8 +136,8 @@ async def test_updates_by_put_patch_and_apply_show_the_old_object(api: API, ns: 
     (await api.patch(f"{ns}/configmaps/a", {"data": {"k": "3"}})).expect(200)
     (await api.patch(f"{ns}/configmaps/a?fieldManager=f&force=true", config_map(k="4"), "apply")).expect(200)
     seen = hooks.called("/v")
-    changes = [(each["oldObject"]["data"]["k"], each["object"]["data"]["k"]) for each in seen]
-    assert changes == [("1", "2"), ("2", "3"), ("3", "4")]
+    changes = {each["object"]["data"]["k"]: each["oldObject"]["data"]["k"] for each in seen}
+    assert changes == {"2": "1", "3": "2", "4": "3"}  # a real API server may try a write again, with a newer object
     assert {each["operation"] for each in seen} == {"UPDATE"}
     assert {each["options"]["kind"] for each in seen} == {"UpdateOptions"}
 
@@ -333,7 +333,7 @@ async def test_an_object_selector_matches_the_new_or_the_old_object(api: API, ns
     (await api.post(f"{ns}/configmaps", config_map("a", {"on": "yes"}))).expect(201)
     (await api.patch(f"{ns}/configmaps/a", {"metadata": {"labels": None}})).expect(200)
     (await api.patch(f"{ns}/configmaps/a", {"data": {"k": "v"}})).expect(200)
-    assert [each["operation"] for each in hooks.called("/v")] == ["CREATE", "UPDATE"]
+    assert list(dict.fromkeys(each["operation"] for each in hooks.called("/v"))) == ["CREATE", "UPDATE"]
 
 
 async def test_a_namespace_selector_sees_the_labels_of_the_namespace_that_is_written(api: API, hooks: Hooks) -> None:
@@ -344,8 +344,7 @@ async def test_a_namespace_selector_sees_the_labels_of_the_namespace_that_is_wri
     assert hooks.called("/v") == []
     labels = {"metadata": {"labels": {"team": hooks.namespace}}}
     (await api.patch(f"/api/v1/namespaces/{name}", labels)).expect(200)
-    (seen,) = hooks.called("/v")
-    assert (seen["namespace"], seen["name"]) == (name, name)
+    assert {(each["namespace"], each["name"]) for each in hooks.called("/v")} == {(name, name)}
     await api.delete(f"/api/v1/namespaces/{name}")
 
 
