@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hostile.fuzz import Failure, Fuzzer, batches_of, explained, step
 
 SEED = 12
 STEPS = 400
 
 
+@pytest.mark.long
 async def test_hostile_requests_harm_nobody(tmp_path: Path) -> None:
     fuzzer = Fuzzer(tmp_path)
     try:
