@@ -411,6 +411,30 @@ async def test_the_cost_of_a_rule_is_limited_by_the_sizes_in_the_schema(api: API
         assert f"estimated rule cost exceeds budget by factor of {factor} " in answer.expect(422).message
 
 
+async def test_constants_in_rules_are_checked_after_types(api: API) -> None:
+    rules = ["int('a') > 1", "self.a.find('*') == ''", "self.a.matches('*')", "self.a.matches('*') || self.a > 1"]
+    body = crd("gizmos", "constants.example.com")
+    root = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    root["properties"] = {"spec": {**SIZED, "x-kubernetes-validations": [{"rule": rule} for rule in rules]}}
+    answer = (await api.post(f"{CRDS}?dryRun=All", body)).expect(422)
+    found = [message.partition("}: ")[2].partition("\n")[0] for _, _, message in answer.causes]
+    assert found == [
+        "program instantiation failed: type conversion error from 'string' to 'int'",
+        "program instantiation failed: error parsing regexp: missing argument to repetition operator: `*`",
+        "compilation failed: ERROR: <input>:1:16: invalid matches argument",
+        "compilation failed: ERROR: <input>:1:31: found no matching overload for '_>_' applied to '(string, int)'",
+    ]
+
+
+async def test_the_cost_of_a_message_is_counted_once(api: API) -> None:
+    rule = {"rule": "true", "messageExpression": "self.contains('aaaaaaaaaaaaaaaaaaaa') ? self : ''"}
+    item = {"type": "string", "maxLength": 100_000, "x-kubernetes-validations": [rule]}
+    body = crd("gizmos", "messages.example.com")
+    root = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    root["properties"] = {"spec": {"type": "object", "properties": {"l": {"type": "array", "items": item}}}}
+    (await api.post(f"{CRDS}?dryRun=All", body)).expect(201)
+
+
 async def test_a_definition_stores_exactly_one_version(api: API) -> None:
     body = crd("gizmos", "wrong.example.com", storage=False)
     answer = (await api.post(CRDS, body)).expect(422)

@@ -174,7 +174,7 @@ def _most_replaced(text: Size, old: Size, new: Size) -> tuple[int, int]:
         return added(text.most, 1), text.most
     if new.most <= old.least:
         return 0, text.most
-    return ceil(float(text.most) / float(old.least)) % 2**64, 0
+    return _quotient(text.most, old.least), 0
 
 
 def _least_replaced(text: Size, old: Size, new: Size) -> tuple[int, int]:
@@ -182,7 +182,13 @@ def _least_replaced(text: Size, old: Size, new: Size) -> tuple[int, int]:
         return added(text.least, 1), text.least
     if old.most <= new.least:
         return 0, text.least
-    return ceil(float(text.least) / float(old.most)) % 2**64, 0
+    return _quotient(text.least, old.most), 0
+
+
+def _quotient(left: int, right: int) -> int:
+    """Divide and round up. A quotient that is too large becomes half of the range, as the API server computes it."""
+    found = ceil(float(left) / float(right))
+    return found if found < 2**64 else 2**63
 
 
 def _split(arguments: Sequence[Argument], overload: Signature) -> CallCost:

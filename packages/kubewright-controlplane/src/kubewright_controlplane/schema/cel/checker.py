@@ -86,10 +86,9 @@ _LITERALS: Final[Mapping[type, Type]] = {
 
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = {
-    "matches": compile_pattern, "find": compile_pattern, "findAll": compile_pattern,
-    "duration": time.parse_duration, "timestamp": time.parse,
+    "matches": compile_pattern, "duration": time.parse_duration, "timestamp": time.parse,
 }  # fmt: skip
-_WRITTEN_OUT: Final = {"matches": 1, "find": 1, "findAll": 1, "duration": 0, "timestamp": 0}
+_WRITTEN_OUT: Final = {"matches": 1, "duration": 0, "timestamp": 0}
 """The argument of each of these functions that is checked if it is a literal."""
 
 
@@ -107,8 +106,9 @@ def check(source: str, expression: Expr, environment: Environment) -> Type:
     """Record the type of every node, and return that of the expression. Raises CompileError that lists all errors."""
     checker = _Checker(environment)
     found = checker.check(expression, dict(environment.variables))
-    if checker.errors:
-        raise CompileError(shown(source, checker.errors))
+    errors = checker.errors or checker.literal_errors
+    if errors:
+        raise CompileError(shown(source, errors))
     return settled(found)
 
 
@@ -117,6 +117,8 @@ class _Checker:
         self._functions = environment.functions
         self._patches = environment.patches
         self.errors: list[tuple[int, str]] = []
+        self.literal_errors: list[tuple[int, str]] = []
+        """Errors in literals, which are reported if all types are correct."""
 
     def check(self, expression: Expr, scope: Mapping[str, Type]) -> Type:
         match expression:
@@ -227,7 +229,7 @@ class _Checker:
             try:
                 _READERS[expression.function](argument.value)
             except ValueError:
-                self._error(argument.at, f"invalid {expression.function} argument")
+                self.literal_errors.append((argument.at, f"invalid {expression.function} argument"))
 
     def _list(self, expression: ListExpr, scope: Mapping[str, Type]) -> Type:
         found = [self.check(each, scope) for each in expression.items]

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
+from kubewright_controlplane.schema.cel.calls import candidates
 from kubewright_controlplane.schema.cel.checker import Environment, check
 from kubewright_controlplane.schema.cel.compiler import Program
+from kubewright_controlplane.schema.cel.functions import Function
 from kubewright_controlplane.schema.cel.library import functions, patch_functions
 from kubewright_controlplane.schema.cel.parser import parse
-from kubewright_controlplane.schema.cel.syntax import CompileError, Expr, Ident, parts
+from kubewright_controlplane.schema.cel.syntax import Call, CompileError, Expr, Ident, Literal, parts
 from kubewright_controlplane.schema.cel.types import Type
+from kubewright_controlplane.schema.cel.values import EvaluationError
+
+INSTANTIATION: Final = "program instantiation failed"
+"""The beginning of an error in a constant, which is found after the types have been checked."""
+_CONVERSIONS: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
 
 
 class CheckedExpression:
@@ -40,6 +48,15 @@ class CheckedExpression:
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
 
+    def check_constants(self) -> None:
+        """Raise CompileError if a conversion of a constant fails, or if a constant pattern is invalid."""
+        try:
+            for part in _every(self.expression):
+                if isinstance(part, Call):
+                    _check_constant(part, self._functions)
+        except EvaluationError as error:
+            raise CompileError(f"{INSTANTIATION}: {error}") from None
+
     @cached_property
     def names(self) -> frozenset[str]:
         """The names that the expression mentions."""
@@ -48,6 +65,14 @@ class CheckedExpression:
     @cached_property
     def program(self) -> Program:
         return Program(self.expression, self._slots, self._functions)
+
+
+def _check_constant(call: Call, functions: Mapping[str, Sequence[Function]]) -> None:
+    constants = [each.value for each in call.arguments if isinstance(each, Literal)]
+    if call.function in _CONVERSIONS and len(constants) == len(call.arguments):
+        candidates(call, functions)[0].call(*constants)
+    if call.function in ("find", "findAll") and isinstance(call.arguments[1], Literal):
+        candidates(call, functions)[0].call("", call.arguments[1].value)
 
 
 def _every(expression: Expr) -> Iterator[Expr]:

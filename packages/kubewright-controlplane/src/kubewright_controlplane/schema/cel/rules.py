@@ -44,6 +44,7 @@ class Expression(CheckedExpression):
         self._self_type = self_type
         if self.type != wanted:
             raise CompileError(_WRONG_RESULT[wanted.name])
+        self.check_constants()
 
     @property
     def worst_case(self) -> int:

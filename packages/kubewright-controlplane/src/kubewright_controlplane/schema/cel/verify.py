@@ -12,7 +12,9 @@ from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supp
 from kubewright.machinery.json import JSONArray, JSONObject, is_object
 from kubewright_controlplane.schema.cel.cost import RULE_LIMIT, SCHEMA_LIMIT, over_limit
 from kubewright_controlplane.schema.cel.declare import REQUEST_BYTES, declared
+from kubewright_controlplane.schema.cel.expression import INSTANTIATION
 from kubewright_controlplane.schema.cel.rules import Expression, normalized_path
+from kubewright_controlplane.schema.cel.sizes import ENDLESS
 from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import BOOL, STRING, Type
 
@@ -88,7 +90,9 @@ class _Total:
 
     def add(self, cost: int, path: str) -> None:
         self.cost += cost
-        self.expensive = sorted([*self.expensive, (cost, path)], reverse=True)[:_MOST_EXPENSIVE]
+        if cost >= SCHEMA_LIMIT // 100:
+            found = [*self.expensive, (cost, path)]
+            self.expensive = sorted(found, key=lambda entry: entry[0], reverse=True)[:_MOST_EXPENSIVE]
 
 
 def rule_errors(schema: JSONObject, path: str) -> list[FieldError]:
@@ -97,7 +101,7 @@ def rule_errors(schema: JSONObject, path: str) -> list[FieldError]:
     _check_schema(schema, _Position(path), total, root=True)
     if total.cost > SCHEMA_LIMIT:
         text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
-        total.errors.extend(forbidden(each, text) for cost, each in total.expensive if cost)
+        total.errors.extend(forbidden(each, text) for _, each in total.expensive)
         what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
         total.errors.append(forbidden(path, over_limit(what, total.cost, SCHEMA_LIMIT)))
     return total.errors
@@ -146,10 +150,11 @@ def _check_rule(rule: JSONObject, self_type: Type, place: _Position, total: _Tot
         condition = Expression(rule["rule"], self_type, BOOL, optional_old=optional)
     except CompileError as error:
         text = str(error)
-        complaint = text if text.startswith("cel expression") else f"compilation failed: {text}"
+        complaint = text if text.startswith(("cel expression", INSTANTIATION)) else f"compilation failed: {text}"
         total.errors.append(invalid(f"{path}.rule", shown, complaint))
         return
-    _check_cost(condition, "estimated rule cost", f"{path}.rule", place, total)
+    times = 1 if place.times is None else place.times
+    _check_cost(min(condition.worst_case * times, ENDLESS), "estimated rule cost", f"{path}.rule", total)
     if condition.uses_old_self and place.uncorrelated:
         text = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {place.uncorrelated}"
         total.errors.append(invalid(f"{path}.rule", rule["rule"], text))
@@ -166,14 +171,17 @@ def _check_message(source: str, self_type: Type, shown: JSONObject, place: _Posi
         message = Expression(source, self_type, STRING)
     except CompileError as error:
         text = str(error)
-        complaint = text if text.startswith("messageExpression") else f"messageExpression compilation failed: {text}"
+        if text.startswith(INSTANTIATION):
+            complaint = f"messageExpression {text.removeprefix('program ')}"
+        else:
+            known = text.startswith("messageExpression")
+            complaint = text if known else f"messageExpression compilation failed: {text}"
         total.errors.append(invalid(path, shown, complaint))
         return
-    _check_cost(message, "estimated messageExpression cost", path, place, total)
+    _check_cost(message.worst_case, "estimated messageExpression cost", path, total)
 
 
-def _check_cost(expression: Expression, what: str, path: str, place: _Position, total: _Total) -> None:
-    cost = expression.worst_case * (place.times or 1)
+def _check_cost(cost: int, what: str, path: str, total: _Total) -> None:
     total.add(cost, path)
     if cost > RULE_LIMIT:
         total.errors.append(forbidden(path, over_limit(what, cost, RULE_LIMIT)))
