@@ -305,7 +305,10 @@ def _yaml_errors(body: bytes) -> list[str]:
     """Return the error about all duplicate keys of a YAML body."""
     from kubewright.machinery import yaml  # imported for the first YAML body
 
-    found = yaml.duplicate_keys(body)
+    try:
+        found = yaml.duplicate_keys(body)
+    except DecodeError:
+        return []  # it is JSON, of which YAML does not accept everything
     return ["\n  ".join(("yaml: unmarshal errors:", *found))] if found else []
 
 

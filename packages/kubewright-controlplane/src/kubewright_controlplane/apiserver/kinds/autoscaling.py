@@ -83,7 +83,7 @@ class AutoscalerStrategy(PlainStrategy):
         spec: JSONObject = obj.setdefault("spec", {})
         spec.setdefault("minReplicas", 1)
         if obj.get("apiVersion") == "autoscaling/v1" or "targetCPUUtilizationPercentage" in spec:
-            has_metrics = f"{_PREFIX}metrics" in (obj["metadata"].get("annotations") or {})
+            has_metrics = f"{_PREFIX}metrics" in ((obj.get("metadata") or {}).get("annotations") or {})
             if not has_metrics:
                 spec.setdefault("targetCPUUtilizationPercentage", _DEFAULT_UTILIZATION)
         elif not spec.get("metrics"):
