@@ -198,3 +198,20 @@ async def test_watches_of_both_versions_of_events_have_their_own_fields(api: API
     assert core["apiVersion"] == "v1"
     assert other["regarding"]["name"] == "a"
     assert other["apiVersion"] == "events.k8s.io/v1"
+
+
+async def test_null_quantities_are_zero(api: API, ns: str) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": None}}}
+    answer = await api.post(f"{ns}/persistentvolumeclaims", {"metadata": {"name": "a"}, "spec": claim})
+    why = 'spec.resources[storage]: Invalid value: "0": must be greater than zero'
+    assert answer.expect(422).message == f'PersistentVolumeClaim "a" is invalid: {why}'
+    claim["resources"] = {"requests": {"storage": "1"}, "limits": {"storage": None}}
+    created = (await api.post(f"{ns}/persistentvolumeclaims", {"metadata": {"name": "a"}, "spec": claim})).expect(201)
+    assert created.json["spec"]["resources"]["limits"] == {"storage": "0"}
+    quota = {"metadata": {"name": "a"}, "spec": {"hard": {"pods": None}}}
+    created = (await api.post(f"{ns}/resourcequotas?dryRun=All", quota)).expect(201)
+    assert created.json["spec"]["hard"] == {"pods": "0"}
+    container = {"name": "a", "image": "a", "resources": {"limits": {"memory": None}}}
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [container]}}
+    created = (await api.post(f"{ns}/pods?dryRun=All", pod)).expect(201)
+    assert created.json["spec"]["containers"][0]["resources"]["limits"] == {"memory": "0"}

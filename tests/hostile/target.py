@@ -44,6 +44,7 @@ _EXCUSED: Final = (
     "Internal error occurred: strict decoding error",
     ": strconv.ParseUint: parsing ",  # a resourceVersion in a get
     'strconv.ParseUint: parsing \\"',
+    " accessor error: ",  # a scale that does not fit the object
     "doesn't match $setElementOrder list",
     "unknown patch type",  # strategic patches
     "cannot merge lists without merge key",
