@@ -19,7 +19,7 @@ from kubewright_controlplane.apiserver import catalog
 TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
 METADATA: Final = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
-_SETTLED: Final = 20.0
+_SETTLED: Final = 300.0
 Key = tuple[str, str]
 
 

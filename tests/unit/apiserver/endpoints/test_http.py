@@ -238,9 +238,10 @@ async def test_a_body_of_many_mistakes_costs_as_much_as_its_size(api: API) -> No
 
 async def test_many_forged_managers_cost_as_much_as_their_size(api: API) -> None:
     def managed(count: int, operation: str) -> list[dict[str, Any]]:
-        entry = {"operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1"}
-        fields = [{"f:data": {f"f:k{number}": {}}} for number in range(count)]
-        return [entry | {"manager": f"m{number}", "fieldsV1": each} for number, each in enumerate(fields)]
+        entry: dict[str, Any] = {"operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1"}
+        return [
+            entry | {"manager": f"m{number}", "fieldsV1": {"f:data": {f"f:k{number}": {}}}} for number in range(count)
+        ]
 
     async def cost(count: int, operation: str) -> float:
         """Return the CPU time of a create and two applies, in seconds: the least of two."""
