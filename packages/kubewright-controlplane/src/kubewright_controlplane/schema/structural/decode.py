@@ -169,7 +169,7 @@ class _Compiler:
 
     def _array(self, node: Node, items: Node) -> Decoder:
         expected, walk, convert, _, item_type = self._field(items, optional=False)
-        go_type, zero = node.go_type, ZEROES.get(items.type)
+        go_type, zero = node.go_type, _zero(items)
 
         def decode(value: JSONArray) -> list[str] | None:
             if value.__class__ is not list:
@@ -181,7 +181,7 @@ class _Compiler:
                     if found:
                         unknown = _extended(unknown, [f"[{index}]{_joined(path)}" for path in found])
                 elif item is None:
-                    value[index] = {} if zero is None else zero
+                    value[index] = zero()
                 elif convert is not None:
                     value[index] = convert(item)
                 else:
@@ -192,7 +192,7 @@ class _Compiler:
 
     def _map(self, node: Node, values: Node) -> Decoder:
         expected, walk, convert, _, value_type = self._field(values, optional=False)
-        go_type, zero = node.go_type, ZEROES.get(values.type)
+        go_type, zero = node.go_type, _zero(values)
 
         def decode(value: JSONObject) -> list[str] | None:
             if value.__class__ is not dict:
@@ -204,7 +204,7 @@ class _Compiler:
                     if found:
                         unknown = _extended(unknown, [f"{key}{_joined(path)}" for path in found])
                 elif item is None:
-                    value[key] = {} if zero is None else zero
+                    value[key] = zero()
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
@@ -299,6 +299,16 @@ def _custom_decoder(
         return unknown or None
 
     return decode
+
+
+def _zero(node: Node) -> Callable[[], Any]:
+    """Return a function that makes what Go decodes from a null in a list or map."""
+    if node.special == "any":
+        return lambda: None
+    if node.special == "quantity":
+        return lambda: "0"
+    zero = ZEROES.get(node.type)
+    return dict if zero is None else lambda: zero
 
 
 def _zero_is_absent(node: Node) -> bool:
