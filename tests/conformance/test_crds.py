@@ -525,3 +525,33 @@ async def test_a_root_without_a_type_may_have_a_status(api: API) -> None:
         "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [version]},
     }
     (await api.post(f"{crds}?dryRun=All", body)).expect(201)
+
+
+async def test_null_in_an_enumeration_is_stored(api: API) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "nullable": True, "enum": [None, "x"]}}}
+    body = crd("nulls", "enum.example.com", schema={"openAPIV3Schema": schema}, subresources={})
+    made = (await api.post(f"{CRDS}?dryRun=All", body)).expect(201).json
+    stored = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert stored["properties"]["a"]["enum"] == [None, "x"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "unrecognized"),
+    [
+        ({"type": "string", "format": "binary"}, "binary"),
+        ({"type": "string", "format": "int64"}, "int64"),
+        ({"type": "integer", "format": "int64"}, ""),
+        ({"type": "integer", "format": "double"}, "double"),
+        ({"type": "string", "format": "date-time"}, ""),
+        ({"type": "object", "additionalProperties": {"type": "string", "format": "ip"}}, "ip"),
+        ({"type": "string", "anyOf": [{"not": {"format": "ip"}}]}, "ip"),
+        ({"type": "array", "items": {"type": "string", "format": "ip"}}, "ip"),
+    ],
+)
+async def test_unrecognized_formats_are_warned_of(api: API, schema: dict[str, Any], unrecognized: str) -> None:
+    root = {"type": "object", "properties": {"a": schema}}
+    body = crd("formats", "format.example.com", schema={"openAPIV3Schema": root}, subresources={})
+    made = (await api.post(f"{CRDS}?dryRun=All", body)).expect(201)
+    assert made.headers.get("warning", "") == (
+        f'299 - "unrecognized format \\"{unrecognized}\\""' if unrecognized else ""
+    )
