@@ -74,9 +74,12 @@ def _line(outcome: Outcome) -> str:
 
 def _chosen(cases: Sequence[Case], arguments: argparse.Namespace) -> Iterator[Case]:
     focus = re.compile(arguments.focus)
+    passed, passed_on = Results.read(arguments.target), Results.read(arguments.passed_on)
     for case in cases:
         named = focus.search(case.name) and case.area in (arguments.area or (case.area,))
-        if named and case.needs in (arguments.needs or NEEDS):
+        recorded = passed_on.has_passed(case.name) or not arguments.passed_on
+        wanted = recorded and not (arguments.not_passed and passed.has_passed(case.name))
+        if named and wanted and case.needs in (arguments.needs or NEEDS):
             yield case
 
 
@@ -97,6 +100,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--focus", default="", metavar="REGEX", help="run only cases whose names match")
     parser.add_argument("--area", action="append", metavar="SIG", help="run only this area: sig-apps (repeatable)")
     parser.add_argument("--needs", action="append", choices=NEEDS, help="run only cases that need this (repeatable)")
+    parser.add_argument("--not-passed", action="store_true", help="run only cases without a recorded pass")
+    parser.add_argument(
+        "--passed-on", choices=list(TARGETS), default="", help="run only cases with a recorded pass on this target"
+    )
     parser.add_argument("--list", action="store_true", help="print the cases instead of running them")
     parser.add_argument("--at-once", type=int, default=4, metavar="N", help="cases at a time (%(default)s)")
     parser.add_argument("--timeout", type=float, default=900, help="seconds that a case may take (%(default)s)")

@@ -64,9 +64,9 @@ def _areas(names: list[str], real: Results, embedded: Results) -> Iterator[str]:
 
 
 def _row(title: str, names: list[str], real: Results, embedded: Results) -> str:
-    expected = [name for name in names if _passed(real, name)]
+    expected = [name for name in names if real.has_passed(name)]
     run = [name for name in expected if name in embedded.cases]
-    passed = sum(_passed(embedded, name) for name in run)
+    passed = sum(embedded.has_passed(name) for name in run)
     cells = (len(names), len(expected), passed, len(run) - passed, len(expected) - len(run))
     return f"| {title} | {' | '.join(map(str, cells))} |"
 
@@ -89,12 +89,8 @@ def _failed(real: Results, embedded: Results) -> Iterator[str]:
     yield "| case | on the embedded one |"
     yield "|---|---|"
     for name, outcome in sorted(embedded.cases.items()):
-        if outcome.state != "passed" and _passed(real, name):
+        if outcome.state != "passed" and real.has_passed(name):
             yield f"| {name.removesuffix(' [Conformance]')} | {outcome.state} after {outcome.seconds:.0f} s |"
-
-
-def _passed(results: Results, name: str) -> bool:
-    return name in results.cases and results.cases[name].state == "passed"
 
 
 def write() -> None:

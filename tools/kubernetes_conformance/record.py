@@ -40,6 +40,9 @@ class Results:
         cases = {name: Recorded(*outcome) for name, outcome in found["cases"].items()}
         return cls(target, found["date"], found["version"], found["command"], cases)
 
+    def has_passed(self, name: str) -> bool:
+        return name in self.cases and self.cases[name].state == "passed"
+
     def add(self, outcome: Outcome) -> None:
         """Replace the earlier outcome of the case."""
         self.cases[outcome.case.name] = Recorded(outcome.state, outcome.seconds, outcome.reason)

@@ -65,6 +65,9 @@ class Store:
         self._unobserved: deque[Event] = deque()
         self._observing = False
         self._compacted = 0
+        """Watches of new resources can't start before this revision."""
+        self._oldest_scan = 0
+        """The state before this revision can't be read. Watches may start before it."""
         if log is not None:
             self._restore(log)
 
@@ -92,9 +95,13 @@ class Store:
     def scan(self, resource: str, *, namespace: str = "", revision: int | None = None, after: str = "") -> Snapshot:
         """Return the entries in key order, starting after the key `after`: the current ones, or those at `revision`.
 
-        Raises Gone if the history does not reach back to `revision`.
+        Raises Gone if the history does not reach back to `revision`, or after `drop_events` of a later one.
         """
-        return self._table(resource).snapshot(namespace, None if revision == self.revision else revision, after)
+        if revision == self.revision:
+            revision = None
+        if revision is not None and revision < self._oldest_scan:
+            raise Gone(f"too old resource version: {revision} ({self._oldest_scan})")
+        return self._table(resource).snapshot(namespace, revision, after)
 
     def count(self, resource: str) -> int:
         table = self._tables.get(resource)
@@ -165,7 +172,7 @@ class Store:
         return Cursor(history, history.position_after(since), prefix)
 
     def floor(self, resource: str) -> int:
-        """Return the oldest revision that `watch` and `scan` support."""
+        """Return the oldest revision that `watch` supports."""
         return self._table(resource).history.floor
 
     def history_sizes(self) -> dict[str, tuple[int, int]]:
@@ -178,12 +185,17 @@ class Store:
         return 0 if table is None else sum(len(entry.data) for entry in table.entries.values())
 
     def drop_events(self, revision: int) -> None:
-        """Drop the events up to `revision`, of all resources. The state before them can no longer be read."""
+        """Drop the events up to `revision`, of all resources. The state before it can no longer be read.
+
+        A watch may start earlier, if all later events of its resource are kept.
+        """
+        self._oldest_scan = max(self._oldest_scan, revision)
         for table in self._tables.values():
             table.history.drop_until(revision)
 
     def compact(self, revision: int) -> None:
         """Drop the history up to `revision`, of all resources, also of those that have no events."""
+        self._oldest_scan = max(self._oldest_scan, revision)
         self._compacted = max(self._compacted, revision)
         for table in self._tables.values():
             table.history.compact(revision)
