@@ -6,7 +6,7 @@ They have the names of kube-controller-manager's controllers, and each can be sw
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 _NAME: Final = "kube-controller-manager"
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
+PROXY: Final = nodeports.NAME
 PROVISIONER: Final = "simulated-provisioner"
 NAMES: Final = tuple(
     sorted(
@@ -74,7 +75,7 @@ NAMES: Final = tuple(
             "ttl-after-finished-controller",
             "default-scheduler",
             KUBELET,
-            nodeports.NAME,
+            PROXY,
             PROVISIONER,
             *RARE,
         )
@@ -107,6 +108,8 @@ class ControlPlaneOptions:
     """The Pods that run as processes. None: all Pods are simulated."""
     api: APIAddress | None = None
     """Where those Pods find the API server. Required with `processes`."""
+    network: ProcessNetwork = field(default_factory=lambda: ProcessNetwork(None))
+    """The addresses of those Pods."""
 
 
 class ControlPlane:
@@ -121,9 +124,8 @@ class ControlPlane:
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
         self._client = Client(transport=transport, user_agent=_NAME, field_manager=_NAME)
-        network = ProcessNetwork.embedded() if self._runs_processes() else ProcessNetwork(None)
-        self._processes = self._process_runtime(network)
-        self._node_ports = nodeports.NodePorts(network) if self._processes and self._runs(nodeports.NAME) else None
+        self._processes = self._process_runtime()
+        self._node_ports = nodeports.NodePorts(self._options.network) if self._processes and self._runs(PROXY) else None
         self._manager = Manager(
             self._controllers(),
             name=_NAME,
@@ -159,14 +161,11 @@ class ControlPlane:
     def _runs(self, name: str) -> bool:
         return name not in self._options.disabled
 
-    def _runs_processes(self) -> bool:
-        return self._options.processes is not None and self._options.api is not None and self._runs(KUBELET)
-
-    def _process_runtime(self, network: ProcessNetwork) -> ProcessRuntime | None:
+    def _process_runtime(self) -> ProcessRuntime | None:
         pods, api = self._options.processes, self._options.api
-        if pods is None or api is None or not self._runs_processes():
+        if pods is None or api is None or not self._runs(KUBELET):
             return None
-        return ProcessRuntime(pods, self._client, api, network, self._clock)
+        return ProcessRuntime(pods, self._client, api, self._options.network, self._clock)
 
     def _controllers(self) -> list[Controller[Any]]:
         live, clock = self._client, self._clock
@@ -192,7 +191,7 @@ class ControlPlane:
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
             KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],
-            nodeports.NAME: [nodeports.proxy(self._node_ports)] if self._node_ports else [],
+            PROXY: [nodeports.proxy(self._node_ports)] if self._node_ports else [],
             PROVISIONER: [provisioner.provisioner()],
         }
         return unrestricted(each for name, controllers in known.items() if self._runs(name) for each in controllers)

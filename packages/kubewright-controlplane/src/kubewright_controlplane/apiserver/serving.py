@@ -16,7 +16,7 @@ from typing import Final
 
 from kubewright.http.server import Server
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.bootstrap import publish, publish_client_ca
+from kubewright_controlplane.apiserver.bootstrap import first_service_address, publish, publish_client_ca
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
 from kubewright_controlplane.apiserver.registry.objects import encode_json
@@ -54,22 +54,22 @@ class ServedAPI:
         self.extensions: list[JSONObject] = []
         """Extensions of the cluster in kubeconfigs."""
         self._host = host
-        self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls(), admit=self.api.admit)
+        self._tls = self._context()
+        self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls, admit=self.api.admit)
 
-    def _tls(self) -> ssl.SSLContext:
-        """Return a TLS context with a certificate for this host. A client certificate is optional and must be from
-        this authority.
-        """
+    def _context(self) -> ssl.SSLContext:
+        """Return a TLS context. A client certificate is optional and must be from this authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.verify_mode = ssl.CERT_OPTIONAL
         context.load_verify_locations(cadata=self.authority.certificate.decode())
-        _load(context, self.authority.issue_server(dict.fromkeys((*_NAMES, self._host))))
         return context
 
-    async def start(self) -> None:
-        """Start to listen for requests."""
-        await self.api.start()
+    async def start(self, service_cidr: str | None = None) -> None:
+        """Start to listen for requests. `service_cidr` replaces the range of the options, if none is stored."""
+        await self.api.start(service_cidr)
+        names = (*_NAMES, self._host, first_service_address(self.api.resources))
+        _load(self._tls, self.authority.issue_server(dict.fromkeys(names)))
         await self._listener.start()
         publish(self.api.resources, self._host, self.port)
         publish_client_ca(self.api.resources, self.authority.certificate.decode())
