@@ -301,23 +301,15 @@ def _custom_decoder(
     return decode
 
 
-def _zero(node: Node) -> Callable[[], Any]:
-    """Return a function that makes what Go decodes from a null in a list or map."""
-    if node.special == "any":
-        return lambda: None
-    if node.special == "quantity":
-        return lambda: "0"
-    zero = ZEROES.get(node.type)
-    return dict if zero is None else lambda: zero
-
-
 def _zero_is_absent(node: Node) -> bool:
     """Return whether an explicit zero counts as absent, and so is dropped or replaced by the default."""
     return node.zero == "omitted" or (node.zero == "written" and node.default is not NO_DEFAULT)
 
 
 def _zero(node: Node) -> Callable[[], Any]:
-    """Return a function that returns what a null becomes in a list or a map."""
+    """Return a function that makes what Go decodes from a null in a list or a map."""
+    if node.special == "any":
+        return lambda: None
     if node.special == "quantity":
         return lambda: "0"
     if node.type == "array":
