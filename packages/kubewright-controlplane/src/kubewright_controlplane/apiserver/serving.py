@@ -18,7 +18,7 @@ from kubewright.http.server import Server
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.bootstrap import first_service_address, publish, publish_client_ca
 from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
+from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair, write_private
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.server import APIServer
 
@@ -114,12 +114,7 @@ class ServedAPI:
 
     def write_kubeconfig(self, path: Path) -> None:
         """Write the administrator's kubeconfig atomically, readable only by its owner."""
-        content = encode_json(self.kubeconfig())
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(path)
+        write_private(path, encode_json(self.kubeconfig()))
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
