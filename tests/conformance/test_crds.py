@@ -555,3 +555,35 @@ async def test_unrecognized_formats_are_warned_of(api: API, schema: dict[str, An
     assert made.headers.get("warning", "") == (
         f'299 - "unrecognized format \\"{unrecognized}\\""' if unrecognized else ""
     )
+
+
+async def test_the_cost_of_an_evaluation_is_limited_by_call_and_by_request(api: API, ns: str) -> None:
+    pairs = "self.n.all(x, self.n.all(y, x + y >= {}))"
+    numbers = {"type": "array", "maxItems": 1000, "items": {"type": "integer"}}
+    rules = [{"rule": pairs.format(-each)} for each in range(12)]
+    schema = {"type": "object", "properties": {"n": numbers}, "x-kubernetes-validations": rules}
+    group = f"costs{secrets.token_hex(3)}.example.com"
+    body = crd("costs", group, schema={"openAPIV3Schema": schema}, subresources={})
+    (await api.post(CRDS, body)).expect(201)
+    path = f"{ns.replace('/api/v1', f'/apis/{group}/v1')}/costs"
+
+    async def is_served() -> bool:
+        return (await api.get(path)).status == 200
+
+    await until(is_served)
+
+    async def faults(count: int) -> list[str]:
+        obj = {"apiVersion": f"{group}/v1", "kind": "Gizmo", "metadata": {"name": "a"}, "n": [1] * count}
+        answer = await api.post(f"{path}?dryRun=All", obj)
+        return [message for _, _, message in answer.causes] if answer.status == 422 else []
+
+    assert await faults(200) == []
+    assert await faults(365) == [
+        'Invalid value: "object": validation failed due to running out of cost budget, '
+        "no further validation rules will be run"
+    ]
+    why = "no further validation rules will be run due to call cost exceeds limit for rule"
+    assert await faults(400) == [
+        f"Invalid value: \"object\": 'operation cancelled: actual cost limit exceeded': {why}: {pairs.format(0)}"
+    ]
+    await api.delete(f"{CRDS}/costs.{group}")
