@@ -6,6 +6,7 @@ Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -95,6 +96,20 @@ def status_with(
         container_statuses=statuses.main,
         ephemeral_container_statuses=statuses.ephemeral,
     )
+
+
+def report_deadline(status: PodStatus) -> None:
+    """Report that the Pod was stopped after `spec.activeDeadlineSeconds`."""
+    status.reason = "DeadlineExceeded"
+    status.message = "Pod was active on the node longer than the specified deadline"
+
+
+def seconds_active(pod: Pod, now: datetime) -> float:
+    """Return the seconds that the Pod may still be active; infinity without a deadline."""
+    seconds = pod.spec.active_deadline_seconds
+    if seconds is None:
+        return math.inf
+    return seconds - (now - (pod.status.start_time or now)).total_seconds()
 
 
 def _of_init(container: Container, outcome: Outcome) -> Outcome:
