@@ -260,14 +260,14 @@ async def test_an_owner_in_another_namespace_counts_as_missing(api: API, ns: str
 
 
 async def test_a_circle_of_owners_is_deleted_in_the_foreground(api: API, ns: str) -> None:
-    first = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})).json["metadata"]
-    second = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "b"}})).json["metadata"]
-    for name, owner in (("a", second), ("b", first)):
+    names = "abc"
+    made = {name: (await api.post(f"{ns}/configmaps", {"metadata": {"name": name}})).json for name in names}
+    for owner, name in zip(names, "bca", strict=True):
         reference = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "name": owner["name"],
-            "uid": owner["uid"],
+            "name": owner,
+            "uid": made[owner]["metadata"]["uid"],
             "blockOwnerDeletion": True,
         }
         patch = {"metadata": {"ownerReferences": [reference]}}
@@ -275,7 +275,7 @@ async def test_a_circle_of_owners_is_deleted_in_the_foreground(api: API, ns: str
     await api.delete(f"{ns}/configmaps/a", {"propagationPolicy": "Foreground"})
 
     async def gone() -> bool:
-        return all([(await api.get(f"{ns}/configmaps/{name}")).status == 404 for name in ("a", "b")])
+        return all([(await api.get(f"{ns}/configmaps/{name}")).status == 404 for name in names])
 
     await until(gone)
 

@@ -1,10 +1,11 @@
 """Kubernetes' own conformance suite against a control plane: `python -m tools.kubernetes_conformance`.
 
-cases    the cases of the suite, and what each of them needs
-targets  the control planes
-run      one case: a process of `e2e.test`
-record   the outcome of each case, in `results/<target>.json`
-page     docs/kubernetes-conformance.md, from the results
+cases      the cases of the suite, and what each of them needs
+targets    the control planes
+run        one case: a process of `e2e.test`
+record     the outcome of each case, in `results/<target>.json`
+obstacles  why a case needs running containers
+page       docs/kubernetes-conformance.md, from the results
 
 Each case runs in a process of its own, several at a time; cases marked `[Serial]` run alone at the end. The outcomes
 replace earlier ones of the same cases with `--record`. The exit status is 1 if a case that needs no containers failed.
@@ -47,6 +48,7 @@ def main() -> int:
         print("\n".join(f"{case.needs:<12}{case.name}" for case in cases))
         return 0
     logs: Path = arguments.logs or ROOT / "build" / "kubernetes-conformance" / arguments.target
+    logs = logs.resolve()
     logs.mkdir(parents=True, exist_ok=True)
     return asyncio.run(_run(arguments, binaries, cases, logs))
 

@@ -27,7 +27,7 @@ from kubewright_controlplane.kubelet.process import Reaper
 from kubewright_controlplane.kubelet.runtime import confirm_terminated
 from kubewright_controlplane.kubelet.sandbox import APIAddress, PodEvent, PodSandbox
 from kubewright_controlplane.kubelet.simulated import ANNOTATION
-from kubewright_controlplane.kubelet.status import status_with
+from kubewright_controlplane.kubelet.status import report_deadline, status_with
 from kubewright_controlplane.ports import LOOPBACK
 
 TABLE: Final = "images.json"
@@ -180,8 +180,7 @@ class ProcessRuntime:
             runner.stop(float(pod.metadata.deletion_grace_period_seconds or 0))
         status = status_with(pod, runner.outcome, host, address, runner.statuses(), self._clock.now())
         if runner.deadline_exceeded:
-            status.reason = "DeadlineExceeded"
-            status.message = "Pod was active on the node longer than the specified deadline"
+            report_deadline(status)
         ended = runner.ended  # before the status is sent: a later end is reported by another reconcile
         await ctx.update_status(status)
         if ended and pod.metadata.deletion_timestamp is not None:

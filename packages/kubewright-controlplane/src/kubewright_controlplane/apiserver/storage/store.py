@@ -25,7 +25,7 @@ from kubewright_controlplane.apiserver.storage.events import Cursor, Entry, Even
 
 _log = get_logger(__name__)
 
-_STEPS = 5
+EXPIRY_STEPS = 5
 """The number of times that expired events are dropped within their lifetime."""
 
 
@@ -58,6 +58,8 @@ class Store:
     def __init__(self, *, history: int = 8192, log: Log | None = None) -> None:
         self.revision = 1
         """The revision of the last commit."""
+        self.expiry_steps = 0
+        """How many times expired events have been dropped."""
         self._history = history
         self._log = log
         self._tables: dict[str, Table] = {}
@@ -297,4 +299,5 @@ class HistoryExpiry:
         while self._marks and self._marks[0][0] <= now - self._seconds:
             self._store.drop_events(self._marks.popleft()[1])
         self._marks.append((now, self._store.revision))
-        self._timer = self._clock.call_later(self._seconds / _STEPS, self._drop_expired)
+        self._store.expiry_steps += 1
+        self._timer = self._clock.call_later(self._seconds / EXPIRY_STEPS, self._drop_expired)
