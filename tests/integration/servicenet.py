@@ -30,13 +30,16 @@ socketserver.ThreadingTCPServer(address, Stream).serve_forever()
 READY = {"tcpSocket": {"port": PORT}, "periodSeconds": 1}
 
 
-async def run(programs: Programs, *names: str, program: str = ANSWERING, app: str = "web", **container: Any) -> None:
-    """Run Pods of one program, and wait until they are ready."""
+async def run(
+    programs: Programs, *names: str, program: str = ANSWERING, app: str = "web", subdomain: str = "", **container: Any
+) -> None:
+    """Run Pods of one program, and wait until they are ready. With a subdomain, their names are host names."""
     image = programs.image(program)
     for name in names:
         ports = [{"name": "answers", "containerPort": PORT}, {"name": "too", "containerPort": PORT, "protocol": "UDP"}]
         given = {"image": image, "ports": ports, "readinessProbe": READY, **container}
-        await programs.pod([given], name, labels={"app": app})
+        host = {"hostname": name, "subdomain": subdomain} if subdomain else {}
+        await programs.pod([given], name, labels={"app": app}, **host)
     for name in names:
         await programs.until(is_ready, name)
 
