@@ -37,12 +37,15 @@ from kubewright_controlplane.controllers.storage.volumes import volume_controlle
 from kubewright_controlplane.controllers.storagemigration import storage_version_migrator
 from kubewright_controlplane.controllers.tainteviction import taint_eviction_controller
 from kubewright_controlplane.controllers.ttl import ttl_after_finished_controller
+from kubewright_controlplane.dns.service import DNS, ClusterDNS
 from kubewright_controlplane.kubelet.kubelet import kubelet
 from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
 from kubewright_controlplane.kubelet.processes import ProcessPods, ProcessRuntime
 from kubewright_controlplane.kubelet.sandbox import APIAddress
 from kubewright_controlplane.ondemand import OnDemand
-from kubewright_controlplane.proxy import nodeports
+from kubewright_controlplane.proxy import services
+from kubewright_controlplane.proxy.services import ServiceProxy
+from kubewright_controlplane.proxy.targets import Target
 from kubewright_controlplane.rarekinds import NAMES as RARE
 from kubewright_controlplane.rarekinds import RareKinds
 from kubewright_controlplane.scheduler.scheduler import scheduler
@@ -53,7 +56,7 @@ if TYPE_CHECKING:
 _NAME: Final = "kube-controller-manager"
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
-PROXY: Final = nodeports.NAME
+PROXY: Final = services.NAME
 PROVISIONER: Final = "simulated-provisioner"
 NAMES: Final = tuple(
     sorted(
@@ -125,7 +128,8 @@ class ControlPlane:
         transport = WithoutWarnings(transport)
         self._client = Client(transport=transport, user_agent=_NAME, field_manager=_NAME)
         self._processes = self._process_runtime()
-        self._node_ports = nodeports.NodePorts(self._options.network) if self._processes and self._runs(PROXY) else None
+        self._dns = ClusterDNS(self._client, lambda: self._manager.client, _NAME)
+        self._services = self._service_proxy()
         self._manager = Manager(
             self._controllers(),
             name=_NAME,
@@ -141,8 +145,9 @@ class ControlPlane:
         self._manager.add(OnDemand(wanted, self._client, lambda: self._manager.client, _NAME).run)
         if self._processes is not None:
             self._manager.add(self._processes.run)
-        if self._node_ports is not None:
-            self._manager.add(self._node_ports.run)
+        if self._services is not None:
+            self._manager.add(self._services.run)
+            self._manager.add(self._dns.run)
         if self._runs(GARBAGE_COLLECTOR):
             self._manager.add(GarbageCollector(self._client, self._clock).run)
 
@@ -165,7 +170,21 @@ class ControlPlane:
         pods, api = self._options.processes, self._options.api
         if pods is None or api is None or not self._runs(KUBELET):
             return None
-        return ProcessRuntime(pods, self._client, api, self._options.network, self._clock)
+        network = self._options.network
+        return ProcessRuntime(pods, self._client, api, network, self._clock, nameserver=self._nameserver)
+
+    def _service_proxy(self) -> ServiceProxy | None:
+        api = self._options.api
+        if self._processes is None or api is None or not self._runs(PROXY):
+            return None
+        return ServiceProxy(self._options.network, api=Target(api.host, api.port), but=[DNS])
+
+    async def _nameserver(self) -> str | None:
+        """Open what only Pods that run need. Returns the address of their DNS server; None if there is none."""
+        if self._services is None:
+            return None
+        self._services.open_api()
+        return await self._dns.nameserver()
 
     def _controllers(self) -> list[Controller[Any]]:
         live, clock = self._client, self._clock
@@ -191,7 +210,7 @@ class ControlPlane:
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
             KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],
-            PROXY: [nodeports.proxy(self._node_ports)] if self._node_ports else [],
+            PROXY: [services.proxy(self._services)] if self._services else [],
             PROVISIONER: [provisioner.provisioner()],
         }
         return unrestricted(each for name, controllers in known.items() if self._runs(name) for each in controllers)
@@ -200,5 +219,7 @@ class ControlPlane:
         """Create what a cluster has at the start: nodes, and a default storage class."""
         if self._runs(KUBELET):
             await register(self._client, self._options.nodes)
+        if self._services is not None:
+            await self._dns.register()
         if self._runs(PROVISIONER):
             await provisioner.register_default_class(self._client)

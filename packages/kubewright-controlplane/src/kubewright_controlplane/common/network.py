@@ -16,7 +16,7 @@ from typing import Final
 
 from kubewright.apis.core.v1 import Pod
 from kubewright.controllers import Request
-from kubewright_controlplane.ports import LOOPBACK, LOOPBACK_PODS, LOOPBACK_SERVICES, POD_NETWORK
+from kubewright_controlplane.ports import LOOPBACK, LOOPBACK_PODS, LOOPBACK_SERVICES, POD_NETWORK, process_port
 
 _HAS_LOOPBACK_NETWORK: Final = sys.platform == "linux"
 """Every address in 127.0.0.0/8 belongs to this machine."""
@@ -50,7 +50,7 @@ class ProcessNetwork:
             return cls(None)
         known = _subnets(LOOPBACK_SERVICES)
         before = IPv4Network(stored) if stored is not None and ":" not in stored else None
-        preferred = known.index(before) if before in known else None
+        preferred = known.index(before) if before is not None and before in known else None
         pods, reservation = _reserved_subnet(LOOPBACK_PODS, preferred)
         number = _subnets(LOOPBACK_PODS).index(pods)
         return cls(pods, before if preferred is not None else known[number], reservation)
@@ -74,6 +74,18 @@ class ProcessNetwork:
         if self.pods is None or known not in self.pods:
             return None
         return f"127.{pod_address.partition('.')[2]}" if _HAS_LOOPBACK_NETWORK else LOOPBACK
+
+    def process_target(self, pod_address: str, port: int) -> tuple[str, int] | None:
+        """Return where a process listens for a port of its Pod; None if no process is behind the address."""
+        host = self.process_address(pod_address)
+        return (host, process_port(port)) if host is not None else None
+
+    def leads_elsewhere(self, address: str) -> bool:
+        """Return whether Services forward to an address that is not a process's, such as another machine's.
+
+        Nodes of other clusters leave that to the proxies of these clusters.
+        """
+        return self.services is not None and IPv4Address(address) not in POD_NETWORK
 
 
 def _subnets(network: IPv4Network) -> list[IPv4Network]:

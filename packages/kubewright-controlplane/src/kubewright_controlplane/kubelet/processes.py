@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -132,15 +132,26 @@ class ProcessRuntime:
     """A `PodRuntime` that runs Pods as processes. It accepts Pods with an image that has a command."""
 
     def __init__(
-        self, pods: ProcessPods, client: Client, api: APIAddress, network: ProcessNetwork, clock: Clock
+        self,
+        pods: ProcessPods,
+        client: Client,
+        api: APIAddress,
+        network: ProcessNetwork,
+        clock: Clock,
+        *,
+        nameserver: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
-        """`client` reads the objects that Pods refer to, and may read all of them."""
+        """`client` reads the objects that Pods refer to, and may read all of them.
+
+        `nameserver` returns the address of the cluster's DNS server, before each Pod starts.
+        """
         self.changed = pods.changed
         self._pods = pods
         self._client = client
         self._api = api
         self._clock = clock
         self._network = network
+        self._nameserver = nameserver
         self._addresses = PodAddresses(network.pods) if network.pods is not None else None
         self._swept = False
 
@@ -173,7 +184,8 @@ class ProcessRuntime:
         address = self._address(ctx)
         runner = self._pods.runner(pod)
         if runner is None:
-            sandbox = self._sandbox(pod, node, address, ctx.events)
+            nameserver = await self._nameserver() if self._nameserver is not None else None
+            sandbox = self._sandbox(pod, node, address, nameserver, ctx.events)
             runner = self._pods.start(pod, self._pods.images_of(pod), sandbox)
         await runner.update(pod)
         if pod.metadata.deletion_timestamp is not None:
@@ -192,7 +204,7 @@ class ProcessRuntime:
         if self._addresses is not None:
             self._addresses.release(name)
 
-    def _sandbox(self, pod: Pod, node: Node, address: str, events: EventRecorder) -> PodSandbox:
+    def _sandbox(self, pod: Pod, node: Node, address: str, nameserver: str | None, events: EventRecorder) -> PodSandbox:
         def emit(event: PodEvent) -> None:
             record = events.warning if event.type == "Warning" else events.normal
             record(pod, event.reason, event.note, action="Run")
@@ -201,6 +213,7 @@ class ProcessRuntime:
             folder=self._pods.folder_of(pod),
             address=self._network.process_address(address) or LOOPBACK,
             host=address_of(node) or "",
+            nameserver=nameserver,
             allocatable=node.status.allocatable,
             api=self._api,
             client=self._client,

@@ -59,6 +59,8 @@ class PodSandbox:
     """The address at which the Pod's processes open their ports."""
     host: str
     """The address of the Pod's node."""
+    nameserver: str | None
+    """The address of the cluster's DNS server; None if there is none."""
     allocatable: Mapping[str, str]
     """The resources of the node."""
     api: APIAddress

@@ -1,0 +1,106 @@
+"""Services in front of Pods that run, as clients of their cluster IPs see them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from integration.programs import Programs, is_running
+from integration.programs import programs as programs
+from integration.servicenet import ANSWERING, PORT, Datagrams, ask, expose, refuses, run
+from kubewright import ObjectMeta
+from kubewright.apis.core.v1 import Pod, Service
+from kubewright.apis.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
+from kubewright.client._patch import MergePatch
+from kubewright.testing import eventually
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all addresses of 127.0.0.0/8")
+
+
+async def test_connections_and_datagrams_are_forwarded_to_all_ready_pods(programs: Programs) -> None:
+    service = await expose(programs)
+    host = service.spec.cluster_ip or ""
+    await run(programs, "one", "two")
+    await eventually(ask, host, 8000)
+
+    async def both() -> None:
+        assert {await ask(host, 8000) for _ in range(4)} == {"hello one", "hello two"}
+
+    await eventually(both)
+    with Datagrams() as first, Datagrams() as second, Datagrams() as third:
+        answers = [await each.ask(host, 8001) for each in (first, second, third)]
+        assert set(answers) == {"hello one", "hello two"}
+        assert await first.ask(host, 8001) == answers[0]
+    long = b"x" * (5 << 20)
+    assert (await ask(host, 8000, long)).startswith(long.decode())
+    await programs.client.delete(service)
+    await eventually(refuses, host, 8000)
+
+
+async def test_a_client_keeps_its_pod_with_session_affinity(programs: Programs) -> None:
+    await run(programs, "one", "two", "three")
+    service = await expose(programs, sessionAffinity="ClientIP")
+    host = service.spec.cluster_ip or ""
+    await eventually(ask, host, 8000)
+    assert len({await ask(host, 8000) for _ in range(6)}) == 1
+    change = MergePatch({"spec": {"sessionAffinity": "None"}})
+    await programs.client.patch(Service, change, name="web", namespace=programs.namespace)
+
+    async def all_of_them() -> None:
+        assert len({await ask(host, 8000) for _ in range(6)}) == 3
+
+    await eventually(all_of_them)
+
+
+async def test_a_port_is_open_while_a_pod_is_ready(programs: Programs) -> None:
+    service = await expose(programs, ports=[{"port": 8000, "targetPort": PORT}])
+    host = service.spec.cluster_ip or ""
+    await run(programs, "one")
+    await eventually(ask, host, 8000)
+    unready = {"exec": {"command": ["false"]}}
+    await programs.pod([{"image": programs.image(ANSWERING), "readinessProbe": unready}], "two", labels={"app": "web"})
+    await programs.until(is_running, "two")
+    await programs.client.delete(Pod, "one", namespace=programs.namespace, grace_period=0)
+    await eventually(refuses, host, 8000)
+    change = MergePatch({"spec": {"publishNotReadyAddresses": True}})
+    await programs.client.patch(Service, change, name="web", namespace=programs.namespace)
+    assert await eventually(ask, host, 8000) == "hello two"
+
+
+async def test_endpoints_of_a_service_without_a_selector_are_targets(programs: Programs) -> None:
+    await run(programs, "one")
+    address = (await programs.get("one")).status.pod_ip or ""
+    port = {"name": "tcp", "port": 8000}
+    service = await expose(programs, selector=None, ports=[port])
+    slice_of = EndpointSlice(
+        metadata=ObjectMeta(
+            name="mine", namespace=programs.namespace, labels={"kubernetes.io/service-name": service.metadata.name}
+        ),
+        address_type="IPv4",
+        endpoints=[Endpoint(addresses=[address])],
+        ports=[EndpointPort(name="tcp", port=PORT)],
+    )
+    await programs.client.create(slice_of)
+    assert await eventually(ask, service.spec.cluster_ip or "", 8000) == "hello one"
+
+
+async def test_a_program_that_takes_a_port_from_all_addresses_is_reported(programs: Programs) -> None:
+    greedy = ANSWERING.replace('os.environ["KUBEWRIGHT_BIND_HOST"]', '"0.0.0.0"').replace(str(PORT), "7171")
+    probe = {"tcpSocket": {"port": 7171}, "periodSeconds": 1}
+    await expose(programs, ports=[{"name": "tcp", "port": 7171}, {"name": "other", "port": 8000, "targetPort": 7171}])
+    await run(programs, "one", program=greedy, readinessProbe=probe)
+    [note] = await programs.events("ClusterIPNotOpened")
+    assert "port 7171/TCP can't be opened: a program listens on this port of all interfaces" in note
+
+
+async def test_protocols_that_cannot_be_forwarded_are_reported_and_the_others_are_open(programs: Programs) -> None:
+    await run(programs, "one")
+    ports = [
+        {"name": "tcp", "port": 8000, "targetPort": "answers"},
+        {"name": "sctp", "port": 8000, "targetPort": PORT, "protocol": "SCTP"},
+    ]
+    service = await expose(programs, ports=ports)
+    [note] = await programs.events("ClusterIPNotOpened")
+    assert "port 8000/SCTP is not opened: only TCP and UDP are supported" in note
+    assert await ask(service.spec.cluster_ip or "", 8000) == "hello one"
