@@ -20,7 +20,7 @@ contexts and network policies are not enforced.
     environment   the files, variables and command of a container; from `sources` and `volumes`
     probes        probes and lifecycle hooks
     process       one process with its output and terminal
-    exec          exec and attach sessions
+    exec          exec and attach sessions; `remotecommand` has their protocols
     portforward   connections to ports of a Pod
     logs          the output of containers
     images        the table from images to commands, and stand-ins for common images
