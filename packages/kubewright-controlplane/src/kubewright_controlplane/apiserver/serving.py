@@ -16,9 +16,9 @@ from typing import Final
 
 from kubewright.http.server import Server
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.bootstrap import publish, publish_client_ca
+from kubewright_controlplane.apiserver.bootstrap import publish, publish_authentication
 from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
+from kubewright_controlplane.apiserver.pki import CertificateAuthority, load_pair
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.server import APIServer
 
@@ -64,7 +64,7 @@ class ServedAPI:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.verify_mode = ssl.CERT_OPTIONAL
         context.load_verify_locations(cadata=self.authority.certificate.decode())
-        _load(context, self.authority.issue_server(dict.fromkeys((*_NAMES, self._host))))
+        load_pair(context, self.authority.issue_server(dict.fromkeys((*_NAMES, self._host))))
         return context
 
     async def start(self) -> None:
@@ -72,7 +72,8 @@ class ServedAPI:
         await self.api.start()
         await self._listener.start()
         publish(self.api.resources, self._host, self.port)
-        publish_client_ca(self.api.resources, self.authority.certificate.decode())
+        front_proxy = self.api.front_proxy.published()
+        publish_authentication(self.api.resources, self.authority.certificate.decode(), front_proxy)
 
     async def close(self, grace: float = 0.0) -> None:
         """Stop: end watches, give pending requests `grace` seconds, and write pending commits to the data folder."""
@@ -120,15 +121,6 @@ class ServedAPI:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         Path(temporary).replace(path)
-
-
-def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a key pair through a temporary file, because Python's ssl reads keys only from files."""
-    with tempfile.TemporaryDirectory(prefix="kubewright-tls-") as folder:
-        file = Path(folder, "server.pem")
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-            out.write(pair.key + pair.certificate)
-        context.load_cert_chain(file)
 
 
 def _base64(data: bytes) -> str:
