@@ -103,10 +103,13 @@ def _machine_address(version: int) -> str | None:
     return None if ipaddress.ip_address(found).is_loopback else found
 
 
-def publish_client_ca(resources: ResourceSet, certificate: str) -> None:
-    """Publish the CA of client certificates, for servers that authenticate the clients of this one."""
+def publish_authentication(resources: ResourceSet, client_ca: str, front_proxy: dict[str, str]) -> None:
+    """Publish the CA of client certificates, for servers that authenticate the clients of this one, and how this
+    server passes their requests on.
+    """
     config_maps = resources.registry("configmaps")
-    wanted = _config_map(_AUTHENTICATION, {"client-ca-file": certificate})
+    own = {"client-ca-file": client_ca} if client_ca else {}
+    wanted = _config_map(_AUTHENTICATION, own | front_proxy)
     _create_missing(resources, "configmaps", wanted)
     target = config_maps.open(_AUTHENTICATION, _SYSTEM)
     config_maps.replace(target, {**target.draft(), "data": wanted["data"]})
