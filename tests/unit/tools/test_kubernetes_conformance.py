@@ -8,8 +8,10 @@ import stat
 from pathlib import Path
 
 import pytest
+from tools.kubernetes_conformance import record
 from tools.kubernetes_conformance.cases import Case, all_cases
 from tools.kubernetes_conformance.obstacles import obstacle_to
+from tools.kubernetes_conformance.record import Results
 from tools.kubernetes_conformance.run import Outcome, Suite
 
 DELETES = "[sig-apps] Deployment should delete (old) replicas [Conformance]"
@@ -97,3 +99,14 @@ def test_the_cases_are_those_that_the_suite_lists(tmp_path: Path) -> None:
 )
 def test_cases_that_need_running_containers_have_a_reason(name: str, why: str | None) -> None:
     assert obstacle_to(name) == why
+
+
+def test_runs_at_the_same_time_keep_the_outcomes_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    first, second = Results.read("embedded"), Results.read("embedded")
+    first.add(Outcome(Case(DELETES, "apps.go", "api"), "passed", 1.0))
+    second.add(Outcome(Case(ALONE, "node.go", "api"), "failed", 1.0, "no"))
+    first.write(command="make")
+    second.write(command="make")
+    found = Results.read("embedded")
+    assert (found.has_passed(DELETES), found.has_passed(ALONE), len(found.cases)) == (True, False, 2)
