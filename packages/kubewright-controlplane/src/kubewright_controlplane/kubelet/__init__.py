@@ -18,7 +18,7 @@ contexts and network policies are not enforced.
     sandbox       the shared resources of a Pod's containers
     container     one container over its restarts, and one run of it
     environment   the files, variables and command of a container; from `sources` and `volumes`
-    probes        probes and lifecycle hooks
+    probes        probes and lifecycle hooks; `grpchealth` has the call of gRPC probes
     process       one process with its output and terminal
     exec          exec and attach sessions; `remotecommand` has their protocols
     portforward   connections to ports of a Pod

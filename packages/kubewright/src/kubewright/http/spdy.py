@@ -10,7 +10,7 @@ Guarantees
     state of `_MOST_STREAMS` streams. Data is passed on as it arrives, however long its frame is.
 Not guaranteed
     The flow control windows of the peer are not respected: the library that Kubernetes uses never enlarges them, so
-    its clients would stop after 64 KiB. TCP slows the sender down instead. This side does enlarge its own windows
+    its clients would get 64 KiB at most. TCP slows the sender down instead. This side does enlarge its own windows
     when data has been consumed, for peers that respect them.
 
 Source: https://www.chromium.org/spdy/spdy-protocol/spdy-protocol-draft3-1/.
