@@ -66,6 +66,14 @@ def replica_errors(obj: JSONObject, *paths: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for path in paths:
         value = value_at(obj, path)
+        parent, _, _ = path.rpartition(".")
+        around = value_at(obj, parent) if parent else obj
+        if around is not None and not is_object(around):
+            why = (
+                f"accessor error: {_text(around)} is of the type {_go_type(around)}, expected map[string]interface{{}}"
+            )
+            errors.append(invalid(path, 0, f"{path} {why}"))
+            continue
         if value is None:
             continue
         if not isinstance(value, int) or isinstance(value, bool):
@@ -79,12 +87,12 @@ def replica_errors(obj: JSONObject, *paths: str) -> list[FieldError]:
 
 
 def _go_type(value: Any) -> str:
-    """Return the Go name for the type of a decoded JSON value that is not an integer."""
+    """Return the Go name for the type of a decoded JSON value."""
     if is_object(value):
         return "map[string]interface {}"
     if isinstance(value, bool):
         return "bool"
-    return {str: "string", float: "float64"}.get(type(value), "[]interface {}")
+    return {str: "string", int: "int64", float: "float64"}.get(type(value), "[]interface {}")
 
 
 def _text(value: Any) -> str:
