@@ -320,15 +320,23 @@ def _optional_select(operand: Code, key: str, convert: Callable[[Any], Any] | No
     return select
 
 
+def _value_or_none(code: Code, frame: Frame) -> Any:
+    """Return the value; None if its evaluation fails."""
+    try:
+        return code(frame)
+    except EvaluationError:
+        return None
+
+
 def _both(left: Code, right: Code) -> Code:
     def both(frame: Frame) -> bool:
         try:
             if not require_bool(left(frame)):
                 return False
-        except EvaluationError:
-            if right(frame) is False:
+        except EvaluationError as error:
+            if _value_or_none(right, frame) is False:
                 return False
-            raise
+            raise error from None
         return require_bool(right(frame))
 
     return both
@@ -339,10 +347,10 @@ def _either(left: Code, right: Code) -> Code:
         try:
             if require_bool(left(frame)):
                 return True
-        except EvaluationError:
-            if right(frame) is True:
+        except EvaluationError as error:
+            if _value_or_none(right, frame) is True:
                 return True
-            raise
+            raise error from None
         return require_bool(right(frame))
 
     return either
