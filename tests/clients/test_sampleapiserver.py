@@ -120,8 +120,12 @@ async def test_objects_of_a_sample_api_server_are_served(api: API) -> None:
     assert applied.expect(200).json["metadata"]["labels"] == {"a": "b"}
     answer = await api.get(flunders, **{"impersonate-user": "jane"})
     assert answer.reason == "Forbidden"
-    published = (await api.get("/openapi/v3")).json["paths"][f"apis/{GROUP}/v1beta1"]["serverRelativeURL"]
-    assert "Flunder" in (await api.get(published)).expect(200).body.decode()
+
+    async def is_published() -> bool:
+        published = (await api.get("/openapi/v3")).json["paths"].get(f"apis/{GROUP}/v1beta1")
+        return published is not None and b"Flunder" in (await api.get(published["serverRelativeURL"])).body
+
+    await until(is_published)
     (await api.delete("/api/v1/namespaces/wardle")).expect(200)
 
     async def is_gone() -> bool:

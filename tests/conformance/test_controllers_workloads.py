@@ -393,6 +393,12 @@ async def test_a_created_node_becomes_ready_and_accepts_pods(space: Space) -> No
             return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", []))
 
         await until(ready)
+
+        async def has_time_to_live() -> bool:
+            metadata = (await space.api.get(f"/api/v1/nodes/{name}")).json["metadata"]
+            return bool(metadata.get("annotations", {}).get("node.alpha.kubernetes.io/ttl") == "0")
+
+        await until(has_time_to_live)
         template = {
             "nodeSelector": {"example.com/name": name},
             "tolerations": [{"key": "example.com/for", "operator": "Exists"}],

@@ -24,10 +24,12 @@ from kubewright_controlplane.controllers.deployment.controller import deployment
 from kubewright_controlplane.controllers.endpoints import endpoints_controller
 from kubewright_controlplane.controllers.endpointslice import endpointslice_controller
 from kubewright_controlplane.controllers.endpointslicemirroring import endpointslicemirroring_controller
+from kubewright_controlplane.controllers.ephemeralvolume import ephemeral_volume_controller
 from kubewright_controlplane.controllers.garbage.watcher import GarbageCollector
 from kubewright_controlplane.controllers.job.controller import job_controller
 from kubewright_controlplane.controllers.namespace import namespace_controller
 from kubewright_controlplane.controllers.nodelifecycle import node_lifecycle_controller
+from kubewright_controlplane.controllers.nodettl import ttl_controller
 from kubewright_controlplane.controllers.podgarbage import pod_garbage_controller
 from kubewright_controlplane.controllers.replicaset import replicaset_controller
 from kubewright_controlplane.controllers.serviceaccount import serviceaccount_controller
@@ -75,6 +77,8 @@ NAMES: Final = tuple(
             "serviceaccount-controller",
             "storage-version-migrator-controller",
             "taint-eviction-controller",
+            "ttl-controller",
+            "ephemeral-volume-controller",
             "ttl-after-finished-controller",
             "default-scheduler",
             KUBELET,
@@ -207,6 +211,8 @@ class ControlPlane:
             if self._options.migrates_storage
             else [],
             "taint-eviction-controller": [taint_eviction_controller(clock)],
+            "ttl-controller": [ttl_controller()],
+            "ephemeral-volume-controller": [ephemeral_volume_controller()],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
             KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],
