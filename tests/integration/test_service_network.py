@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -145,3 +146,32 @@ async def test_the_api_server_passes_requests_on_to_services_and_pods(programs: 
             assert text in found[1]
     finally:
         await transport.close()
+
+
+async def test_containers_have_the_services_of_their_namespace_in_their_environment(programs: Programs) -> None:
+    service = await expose(programs, "my-web")
+    host = service.spec.cluster_ip
+    image = programs.image("import json, os, time; print(json.dumps(dict(os.environ))); time.sleep(1000)")
+    await programs.pod([{"image": image}], "with")
+    await programs.pod([{"image": image}], "without", enableServiceLinks=False)
+    values = json.loads(await programs.says("}", "with"))
+    assert {name: value for name, value in values.items() if name.startswith("MY_WEB_")} == {
+        "MY_WEB_SERVICE_HOST": host,
+        "MY_WEB_SERVICE_PORT": "8000",
+        "MY_WEB_SERVICE_PORT_TCP": "8000",
+        "MY_WEB_SERVICE_PORT_UDP": "8001",
+        "MY_WEB_PORT": f"tcp://{host}:8000",
+        "MY_WEB_PORT_8000_TCP": f"tcp://{host}:8000",
+        "MY_WEB_PORT_8000_TCP_PROTO": "tcp",
+        "MY_WEB_PORT_8000_TCP_PORT": "8000",
+        "MY_WEB_PORT_8000_TCP_ADDR": host,
+        "MY_WEB_PORT_8001_UDP": f"udp://{host}:8001",
+        "MY_WEB_PORT_8001_UDP_PROTO": "udp",
+        "MY_WEB_PORT_8001_UDP_PORT": "8001",
+        "MY_WEB_PORT_8001_UDP_ADDR": host,
+    }
+    values = json.loads(await programs.says("}", "without"))
+    assert not any(name.startswith("MY_WEB_") for name in values)
+    assert f"https://{values['KUBERNETES_SERVICE_HOST']}:{values['KUBERNETES_SERVICE_PORT']}" == (
+        programs.cluster.config.server
+    )
