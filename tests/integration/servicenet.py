@@ -27,6 +27,24 @@ socketserver.ThreadingTCPServer.daemon_threads = True
 threading.Thread(target=socketserver.UDPServer(address, Datagram).serve_forever).start()
 socketserver.ThreadingTCPServer(address, Stream).serve_forever()
 """
+WEB = f"""
+import http.server, os
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/away":
+            self.send_response(302)
+            self.send_header("location", "/home?a=1")
+            self.end_headers()
+            return
+        body = self.rfile.read(int(self.headers.get("content-length", 0))).decode()
+        said = [self.command, self.path, body, self.headers.get("x-forwarded-uri"), self.headers.get("authorization")]
+        self.send_response(418 if self.path == "/tea" else 200)
+        self.end_headers()
+        self.wfile.write(repr(said).encode())
+    do_POST = do_GET
+    def log_message(self, *args): pass
+http.server.ThreadingHTTPServer((os.environ["KUBEWRIGHT_BIND_HOST"], {PORT}), Handler).serve_forever()
+"""
 READY = {"tcpSocket": {"port": PORT}, "periodSeconds": 1}
 
 
