@@ -51,6 +51,8 @@ class ServedAPI:
         self.authority = CertificateAuthority.kept_in(data) if data is not None else CertificateAuthority.create()
         self.extensions: list[JSONObject] = []
         """Extensions of the cluster in kubeconfigs."""
+        self.kubeconfigs: set[Path] = set()
+        """The files that `write_kubeconfig` has written."""
         self._host = host
         self._tls = self._context()
         self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls, admit=self.api.admit)
@@ -114,6 +116,7 @@ class ServedAPI:
     def write_kubeconfig(self, path: Path) -> None:
         """Write the administrator's kubeconfig atomically, readable only by its owner."""
         write_private(path, encode_json(self.kubeconfig()))
+        self.kubeconfigs.add(path.absolute())
 
 
 def _base64(data: bytes) -> str:
