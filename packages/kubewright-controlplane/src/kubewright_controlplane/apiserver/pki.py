@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import ssl
 import tempfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ class CertificateAuthority:
         return cls(key, builder.sign(key, hashes.SHA256()))
 
     @classmethod
-    def kept_in(cls, folder: Path) -> CertificateAuthority:
+    def kept_in(cls, folder: Path, name: str = "kubewright-ca") -> CertificateAuthority:
         """Load the authority in a folder, or create it there. Only its owner can read the key."""
         key_file, certificate_file = folder / "ca.key", folder / "ca.crt"
         if key_file.exists() and certificate_file.exists():
@@ -101,7 +102,7 @@ class CertificateAuthority:
             if not isinstance(key, ec.EllipticCurvePrivateKey):
                 raise ConfigError(f"{key_file} is not an elliptic curve key; delete it and ca.crt to create new ones")
             return cls(key, x509.load_pem_x509_certificate(certificate_file.read_bytes()))
-        made = cls.create()
+        made = cls.create(name)
         write_private(certificate_file, made.certificate)
         write_private(key_file, _pem(made._key))
         return made
@@ -181,6 +182,15 @@ def _key_usage(usages: Collection[str]) -> x509.KeyUsage:
         encipher_only=agrees and "encipher only" in usages,
         decipher_only=agrees and "decipher only" in usages,
     )
+
+
+def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """Load a key pair through a temporary file, because Python's ssl reads keys only from files."""
+    with tempfile.TemporaryDirectory(prefix="kubewright-tls-") as folder:
+        file = Path(folder, "pair.pem")
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(pair.key + pair.certificate)
+        context.load_cert_chain(file)
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:

@@ -417,9 +417,17 @@ class HTTPClient:
         self._emptied = asyncio.Event()
 
     async def send(
-        self, request: Request, *, authorization: str = "", timeout: float | None = None, stream: bool = False
+        self,
+        request: Request,
+        *,
+        authorization: str = "",
+        headers: Sequence[tuple[str, str]] = (),
+        timeout: float | None = None,
+        stream: bool = False,
     ) -> Response:
         """Send `request`, with `authorization` as the value of that header, and return the response.
+
+        `headers` are sent too; a name may occur several times.
 
         Whole (`stream` false): the body is bytes, and all of it arrives within `timeout` seconds (None: the client's
         default). Streamed: the body is an iterator of chunks as they arrive. `timeout` is then the longest silence
@@ -430,7 +438,7 @@ class HTTPClient:
         """
         allowed = timeout or self._timeout
         until = asyncio.get_running_loop().time() + allowed
-        pending = PendingRequest(request, self._head(request, authorization), stream, until, allowed, timeout)
+        pending = PendingRequest(request, self._head(request, authorization, headers), stream, until, allowed, timeout)
         if not stream:
             if self._under_way >= self._max_connections:
                 await self._turn(pending)
@@ -461,9 +469,9 @@ class HTTPClient:
         if self._open:
             await self._emptied.wait()
 
-    def _head(self, request: Request, authorization: str) -> bytes:
+    def _head(self, request: Request, authorization: str, further: Sequence[tuple[str, str]]) -> bytes:
         first = wire.request_line(request.method, self._path + request.target)
-        headers = (*request.headers.items(), ("authorization", authorization))
+        headers = (*request.headers.items(), *further, ("authorization", authorization))
         own = self._lines.get(headers)
         if own is None:
             own = self._remember(headers)

@@ -79,8 +79,8 @@ def _resource(
     if converter is not None:
         to_storage, from_storage = converter.to(stored_as), converter.to(api_version)
     elif api_version != stored_as:
-        to_storage = declared_converter(stored_as, _schema_loader(crd, storage_version(crd)))
-        from_storage = declared_converter(api_version, load_schema)
+        to_storage = declared_converter(stored_as, _schema_loader(crd, storage_version(crd)), defaults=True)
+        from_storage = declared_converter(api_version, load_schema, defaults=False)
     return Resource(
         group=group,
         version=version["name"],
@@ -105,7 +105,7 @@ def _resource(
         openapi_schema=version["schema"]["openAPIV3Schema"],
         selectable_fields=fields,
         storage_version_hash=_storage_version_hash(group, storage_version(crd), kind),
-        deprecation_warning=_deprecation_warning(api_version, kind, version),
+        deprecation_warning=_deprecation_warning(crd, version),
     )
 
 
@@ -178,7 +178,18 @@ def _storage_version_hash(group: str, version: str, kind: str) -> str:
     return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
 
 
-def _deprecation_warning(api_version: str, kind: str, version: JSONObject) -> str:
+def _deprecation_warning(crd: JSONObject, version: JSONObject) -> str:
+    """Return the warning of a deprecated version, with the newest version to use instead; else an empty string."""
     if not version.get("deprecated"):
         return ""
-    return version.get("deprecationWarning") or f"{api_version} {kind} is deprecated"
+    if own := version.get("deprecationWarning"):
+        return str(own)
+    spec, order = crd["spec"], version_order(version["name"])
+    group, kind = spec["group"], crd["status"]["acceptedNames"]["kind"]
+    better = [
+        each["name"]
+        for each in spec["versions"]
+        if each.get("served") and not each.get("deprecated") and version_order(each["name"]) < order
+    ]
+    instead = f"; use {group}/{min(better, key=version_order)} {kind}" if better else ""
+    return f"{group}/{version['name']} {kind} is deprecated{instead}"

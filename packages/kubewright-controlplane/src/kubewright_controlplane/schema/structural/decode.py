@@ -213,14 +213,20 @@ class _Compiler:
 
         return decode
 
-    def _custom(self, node: Node) -> Decoder:
-        """Compile a decoder that only prunes. The values of a custom kind are checked by its validation."""
+    def _custom(self, node: Node, *, preserve: bool = False) -> Decoder:
+        """Compile a decoder that only prunes. The values of a custom kind are checked by its validation.
+
+        With `preserve`, unknown fields are preserved because those of the list around are.
+        """
+        preserve = preserve or node.preserve
         children = {key: self.decoder(child) for key, child in node.properties.items()}
         typed = frozenset(key for key, child in node.properties.items() if child.builtin and child.properties)
         values = self.decoder(node.values) if node.values is not None else None
-        items = self.decoder(node.items) if node.items is not None and not node.preserve else None
+        items: Decoder | None = None
+        if node.items is not None:
+            items = self._custom(node.items, preserve=True) if preserve else self.decoder(node.items)
         free = _OBJECT_FIELDS - children.keys() if node.embedded else frozenset[str]()
-        return _custom_decoder(children, values, items, free, typed, preserve=node.preserve)
+        return _custom_decoder(children, values, items, free, typed, preserve=preserve)
 
 
 def _extended(found: list[str] | None, more: list[str]) -> list[str]:
@@ -307,7 +313,9 @@ def _zero_is_absent(node: Node) -> bool:
 
 
 def _zero(node: Node) -> Callable[[], Any]:
-    """Return a function that returns what a null becomes in a list or a map."""
+    """Return a function that makes what Go decodes from a null in a list or a map."""
+    if node.special == "any":
+        return lambda: None
     if node.special == "quantity":
         return lambda: "0"
     if node.type == "array":

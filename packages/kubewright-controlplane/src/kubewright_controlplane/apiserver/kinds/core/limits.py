@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubewright.machinery import names
@@ -15,7 +15,6 @@ from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, Upser
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes
 
-_SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "Terminating", "NotTerminating"})
 _ORDER: Final = (
     ("min", "max", "min", "min value {} is greater than max value {}"),
     ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
@@ -30,18 +29,21 @@ _DEFAULTS: Final = ("default", "defaultRequest")
 _BOUNDS: Final = ("max", "min", *_DEFAULTS, "maxLimitRequestRatio")
 _LARGEST_MILLI: Final = (2**63 - 1) // 1000
 """Larger amounts are compared as whole numbers."""
-_ALL_SCOPES: Final = _SCOPES | {"PriorityClass", "CrossNamespacePodAffinity", "VolumeAttributesClass"}
-
-
 _OPPOSITES: Final = (frozenset({"BestEffort", "NotBestEffort"}), frozenset({"Terminating", "NotTerminating"}))
 _COMPUTE: Final = frozenset({
     "pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
 })  # fmt: skip
-_SCOPED: Final = dict.fromkeys(_ALL_SCOPES, _COMPUTE) | {
+_ONLY_EXIST: Final = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+_SCOPED: Final = dict.fromkeys((*_ONLY_EXIST, "PriorityClass"), _COMPUTE) | {
     "BestEffort": frozenset({"pods"}),
     "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
 }
 """The resources that a quota with a scope can limit."""
+_UNFIT: Final = "unsupported scope applied to resource"
+_MUST_EXIST: Final = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
 
 
 class LimitRangeStrategy(UpsertStrategy):
@@ -79,17 +81,28 @@ class ResourceQuotaStrategy(PlainStrategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         errors: list[FieldError] = []
-        for name, value in (obj["spec"].get("hard") or {}).items():
-            path = f"spec.hard[{name}]"
-            errors += resources.quota_name(path, name)
-            errors += checks.quantity(path, value)
-            amount = Quantity.of(value)
-            if resources.is_counted(name) and not amount.is_integer():
-                errors.append(invalid(path, str(amount), "must be an integer"))
-        return errors + _scope_errors(obj["spec"])
+        errors += _amount_errors("spec.hard", obj["spec"].get("hard") or {})
+        return errors + _scope_errors(obj["spec"]) + _selector_errors(obj["spec"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.scopes", obj["spec"].get("scopes"), old["spec"].get("scopes"))
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        status: JSONObject = obj.get("status") or {}
+        errors = _amount_errors("status.hard", status.get("hard") or {})
+        return errors + _amount_errors("status.used", status.get("used") or {})
+
+
+def _amount_errors(path: str, amounts: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for name, value in amounts.items():
+        at = f"{path}[{name}]"
+        errors += resources.quota_name(at, name)
+        errors += checks.quantity(at, value)
+        amount = Quantity.of(value)
+        if resources.is_counted(name) and not amount.is_integer():
+            errors.append(invalid(at, str(amount), "must be an integer"))
+    return errors
 
 
 def _type_errors(path: str, kind: str) -> list[FieldError]:
@@ -128,23 +141,47 @@ def _bounds_storage(item: JSONObject) -> bool:
 
 
 def _scope_errors(spec: JSONObject) -> list[FieldError]:
-    """Reject scopes that the server would not evaluate, and scope selectors."""
     scopes = spec.get("scopes") or []
-    limited = sorted(filter(resources.is_standard_for_quota, spec.get("hard") or {}))
     errors: list[FieldError] = []
     for scope in scopes:
-        if scope not in _ALL_SCOPES:
+        if scope not in _SCOPED:
             errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        unfit = [name for name in limited if name not in _SCOPED.get(scope, limited)]
-        errors += [invalid("spec.scopes", scopes, "unsupported scope applied to resource") for _ in unfit]
-    for pair in _OPPOSITES:
-        if pair.issubset(scopes):
-            errors.append(invalid("spec.scopes", scopes, "conflicting scopes"))
-    why = "not supported yet by the embedded API server"
-    errors += [forbidden("spec.scopes", f"{each} is {why}") for each in scopes if each in _ALL_SCOPES - _SCOPES]
-    if spec.get("scopeSelector"):
-        errors.append(forbidden("spec.scopeSelector", why))
-    return errors
+        errors += [invalid("spec.scopes", scopes, _UNFIT) for _ in _unfit(spec, scope)]
+    return errors + _conflicts(scopes, scopes)
+
+
+def _selector_errors(spec: JSONObject) -> list[FieldError]:
+    selector: JSONObject = spec.get("scopeSelector") or {}
+    path = "spec.scopeSelector.matchExpressions"
+    requirements: list[JSONObject] = selector.get("matchExpressions") or []
+    errors: list[FieldError] = []
+    for each in requirements:
+        scope, operator, values = each.get("scopeName") or "", each.get("operator") or "", each.get("values") or []
+        if scope not in _SCOPED:
+            errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+        errors += [invalid(path, selector, _UNFIT) for _ in _unfit(spec, scope)]
+        if scope in _ONLY_EXIST and operator != "Exists":
+            errors.append(invalid(f"{path}.operator", operator, _MUST_EXIST))
+        if operator in ("In", "NotIn"):
+            if not values:
+                why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+                errors.append(required(f"{path}.values", why))
+        elif operator not in ("Exists", "DoesNotExist"):
+            errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+        elif values:
+            why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            errors.append(invalid(f"{path}.values", values, why))
+    return errors + _conflicts(spec.get("scopes"), [each.get("scopeName") for each in requirements])
+
+
+def _unfit(spec: JSONObject, scope: str) -> list[str]:
+    """Return the limited resources that a quota with a scope cannot limit."""
+    limited = sorted(filter(resources.is_standard_for_quota, spec.get("hard") or {}))
+    return [name for name in limited if name not in _SCOPED.get(scope, limited)]
+
+
+def _conflicts(shown: object, scopes: Iterable[object]) -> list[FieldError]:
+    return [invalid("spec.scopes", shown, "conflicting scopes") for pair in _OPPOSITES if pair.issubset(scopes)]
 
 
 def _order_errors(path: str, item: JSONObject) -> list[FieldError]:
