@@ -102,14 +102,31 @@ def _not_selectable(resource: Resource, field: str) -> str:
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
-def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page:
-    """Return the selected entries.
+class Listing:
+    """A list at one revision, before entries are selected.
 
     Raises Invalid or BadRequest for contradictory options, Gone for a revision that is no longer kept, ServerTimeout
     for a future revision.
     """
-    _check(options)
-    matches = matcher(resource, options.selection)
+
+    def __init__(self, store: Store, resource: Resource, options: ListOptions) -> None:
+        _check(options)
+        self._matches = matcher(resource, options.selection)
+        self._entries, self._revision, self._limit = _scanned(store, resource, options)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def page(self) -> Page:
+        """Return the selected entries. Any thread may call it."""
+        if self._limit:
+            return _cut(self._entries, self._matches, self._limit, self._revision)
+        matches, entries = self._matches, self._entries
+        return Page(entries if matches is None else [entry for entry in entries if matches(entry)], self._revision)
+
+
+def _scanned(store: Store, resource: Resource, options: ListOptions) -> tuple[list[Entry], int, int]:
+    """Return the entries to select from, their revision, and how many are wanted (0: all)."""
     try:
         asked = parse_revision(options.resource_version)
     except InternalError as error:
@@ -125,13 +142,10 @@ def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page
         if revision < 0:
             revision = store.revision
     try:
-        snapshot = store.scan(resource.storage, namespace=options.selection.namespace, revision=revision, after=after)
+        entries = store.scan(resource.storage, namespace=options.selection.namespace, revision=revision, after=after)
     except Gone as gone:
         raise _expired(options, after) from gone
-    if not limit:
-        entries = list(snapshot) if matches is None else [entry for entry in snapshot if matches(entry)]
-        return Page(entries, revision)
-    return _cut(list(snapshot), matches, limit, revision)
+    return entries, revision, limit
 
 
 def _cut(entries: list[Entry], matches: Matcher | None, limit: int, revision: int) -> Page:

@@ -23,7 +23,10 @@ _SHOWN_AS_FULL: Final = "range is full"
 
 
 class Allocations:
-    """The addresses in use by the Services of a server. An owner is the `namespace/name` of a Service."""
+    """The addresses in use by the Services of a server. An owner is the `namespace/name` of a Service.
+
+    Two writes that wait at the same time may find the same address free. `ServiceStrategy.is_taken` finds out.
+    """
 
     def __init__(self, resources: ResourceSet, service_cidr: str, node_ports: range) -> None:
         self.network: Final = ipaddress.ip_network(service_cidr)
