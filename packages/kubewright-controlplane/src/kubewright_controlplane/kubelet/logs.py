@@ -26,6 +26,7 @@ SEGMENTS: Final = 5
 LONGEST: Final = 16 << 10
 """Longer lines are stored in parts."""
 _CHUNK: Final = 64 << 10
+_ENDING: Final = 4096
 _STREAMS: Final = {1: "stdout", 2: "stderr"}
 
 
@@ -99,6 +100,15 @@ class ContainerLog:
             self._file = None
         self._closed = True
         self._written.set()
+
+    def ending(self) -> bytes:
+        """Return the last lines, at most `_ENDING` bytes."""
+        segments = _segments(self._folder)
+        if not segments:
+            return b""
+        with segments[-1].open("rb") as file:
+            file.seek(max(0, segments[-1].stat().st_size - _ENDING))
+            return file.read(_ENDING)
 
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
