@@ -101,17 +101,22 @@ class ContainerLog:
         self._closed = True
         self._written.set()
 
+    def remove(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def tail(self, lines: int, size: int) -> bytes:
+        """Return the last lines, and of these the last `size` bytes."""
+        kept = _last(_Reader(self._folder).lines(), lines)
+        return b"".join(_output_line(line, timestamps=False) for line in kept)[-size:]
+
     def ending(self) -> bytes:
-        """Return the last lines, at most `_ENDING` bytes."""
+        """Return the end of the log's file, at most `_ENDING` bytes, with the time of each line."""
         segments = _segments(self._folder)
         if not segments:
             return b""
         with segments[-1].open("rb") as file:
             file.seek(max(0, segments[-1].stat().st_size - _ENDING))
             return file.read(_ENDING)
-
-    def remove(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     async def read(self, options: LogOptions) -> AsyncGenerator[bytes]:
         """Yield the selected text in chunks."""

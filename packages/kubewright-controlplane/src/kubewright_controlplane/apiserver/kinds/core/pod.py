@@ -176,13 +176,13 @@ def qos_class(spec: JSONObject) -> str:
 
 
 def _complete_status(status: JSONObject) -> None:
-    """Copy the singular and plural forms of fields to each other. Missing times of a condition are null in JSON."""
-    for single, several in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
-        if status.get(single) and not status.get(several):
-            status[several] = [{"ip": status[single]}]
-    for condition in status.get("conditions") or ():
-        condition.setdefault("lastProbeTime", None)
-        condition.setdefault("lastTransitionTime", None)
+    """Set what the status lacks: `podIPs`, and the states of containers, which are empty if they are absent."""
+    if status.get("podIP") and not status.get("podIPs"):
+        status["podIPs"] = [{"ip": status["podIP"]}]
+    for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for container in status.get(field) or ():
+            container.setdefault("state", {})
+            container.setdefault("lastState", {})
 
 
 def _amount(resources: JSONObject, name: str) -> Quantity:

@@ -224,7 +224,8 @@ class PortForward(ExecConnection):
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         existing(self.resources, "pods", attributes.name, attributes.namespace)
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name))
-        return await self._forward(replace(request, target=f"/portForward/{path}"), attributes)
+        ports = urlencode([("port", str(each)) for each in self.options(parse_qs(request.query)).get("ports", ())])
+        return await self._forward(replace(request, target=f"/portForward/{path}?{ports}"), attributes)
 
 
 def _kubelet_query(query: Mapping[str, Sequence[str]]) -> str:
