@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -17,8 +18,10 @@ from kubewright.http.message import Request
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.models import codec
 from kubewright.testing import Cluster, eventually
-from kubewright_controlplane import STAND_INS, ProcessNode
+from kubewright_controlplane import STAND_INS, Image, ProcessNode
 
+BUSYBOX = Image(("sh",), folders=(str(Path(KUBECTL or "/usr/bin/kubectl").parent),))
+"""The stand-in, with kubectl."""
 SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": True}
 
 
@@ -26,8 +29,8 @@ SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": 
 async def kubectl(
     cluster: Cluster, namespace: str, kubewright_target: str, request: pytest.FixtureRequest
 ) -> AsyncIterator[Kubectl]:
-    env = getattr(request, "param", {})
-    async with kubectl_with_processes(cluster, namespace, kubewright_target, STAND_INS, env=env) as kubectl:
+    images, env = {**STAND_INS, "busybox:*": BUSYBOX}, getattr(request, "param", {})
+    async with kubectl_with_processes(cluster, namespace, kubewright_target, images, env=env) as kubectl:
         yield kubectl
 
 

@@ -337,6 +337,7 @@ async def test_init_containers_run_one_after_the_other_before_the_rest(programs:
     assert [each.state.terminated is not None for each in pod.status.init_container_statuses if each.state] == [
         True
     ] * 2
+    assert all(each.ready for each in pod.status.init_container_statuses)
 
 
 async def test_an_init_container_that_fails_fails_a_pod_that_is_never_restarted(programs: Programs) -> None:

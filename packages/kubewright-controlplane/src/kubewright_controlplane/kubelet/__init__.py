@@ -17,7 +17,8 @@ contexts and network policies are not enforced.
     pod           one Pod from its creation to its end
     sandbox       the shared resources of a Pod's containers
     container     one container over its restarts, and one run of it
-    environment   the files, variables and command of a container; from `sources` and `volumes`
+    environment   the files, variables and command of a container; from `sources`, `servicelinks` and
+                  `volumes`
     probes        probes and lifecycle hooks; `grpchealth` has the call of gRPC probes
     process       one process with its output and terminal
     exec          exec and attach sessions; `remotecommand` has their protocols

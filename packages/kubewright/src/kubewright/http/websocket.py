@@ -32,7 +32,8 @@ class WebSocket:
         self.protocol = protocol
         self._tunnel = tunnel
         self._connection = Connection(ConnectionType.SERVER)
-        self._pieces: list[bytes] = []
+        self._message = bytearray()
+        """The part of the message that has arrived."""
 
     async def receive(self) -> bytes | None:
         """Return the next message, text in UTF-8; None after the peer closed, or was disconnected for a violation."""
@@ -60,12 +61,13 @@ class WebSocket:
         """Return whether a message is complete, and the message."""
         if isinstance(event, BytesMessage | TextMessage):
             data = event.data
-            self._pieces.append(data.encode() if isinstance(data, str) else bytes(data))
-            if sum(map(len, self._pieces)) > _LONGEST:
+            self._message += data.encode() if isinstance(data, str) else data
+            if len(self._message) > _LONGEST:
                 await self.close(1009)
                 return True, None
             if event.message_finished:
-                message, self._pieces = b"".join(self._pieces), []
+                message = bytes(self._message)
+                self._message.clear()
                 return True, message
         elif isinstance(event, Ping):
             await self._send(event.response())

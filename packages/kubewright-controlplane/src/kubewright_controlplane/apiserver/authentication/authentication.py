@@ -12,7 +12,6 @@ values joined by ", " and are split here.
 from __future__ import annotations
 
 import base64
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from json import dumps
@@ -27,6 +26,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, VerifyingKey
 from kubewright_controlplane.apiserver.authentication.serviceaccount import ServiceAccountTokens
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
+from kubewright_controlplane.apiserver.pki import write_private
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.user import (
     ANONYMOUS,
@@ -152,9 +152,7 @@ def _kept_signing_key(folder: Path | None) -> SigningKey:
     if path.exists():
         return SigningKey.from_pem(path.read_bytes())
     key = SigningKey.generate()
-    folder.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(key.to_pem())
+    write_private(path, key.to_pem())
     return key
 
 

@@ -86,7 +86,7 @@ class ResourceEndpoints:
         except APIError as error:
             response = answers.failure(error)
         if registry.resource.deprecation_warning:
-            call.warnings.append(registry.resource.deprecation_warning)
+            call.warnings.insert(0, registry.resource.deprecation_warning)
         answers.add_warnings(response, call.warnings)
         return response
 
