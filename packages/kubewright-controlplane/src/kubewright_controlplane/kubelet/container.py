@@ -32,6 +32,7 @@ from kubewright.apis.core.v1 import (
     Pod,
 )
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.kubelet.environment import PORT, NotReadyToStart, check, prepare, termination_message
 from kubewright_controlplane.kubelet.exec import Channels, exit_status, failure
 from kubewright_controlplane.kubelet.helpers.exec_helper import CANNOT_START
@@ -166,7 +167,7 @@ class ContainerRunner:
         """Ask the container to end, and kill it after `grace` seconds. A second call may shorten the grace period."""
         if not self._stop.done():
             self._stop.set_result(grace)
-        self._sandbox.clock.call_later(grace, self.kill)
+        self._sandbox.clock.call_later(duration(grace).total_seconds(), self.kill)
 
     def kill(self) -> None:
         if self._run is not None:

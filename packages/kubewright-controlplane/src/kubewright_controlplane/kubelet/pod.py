@@ -15,6 +15,7 @@ import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.apis.core.v1 import Container, EphemeralContainer, Pod
+from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.kubelet.container import ContainerRunner
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.logs import ContainerLog
@@ -227,7 +228,7 @@ class PodRunner:
         if seconds is None:
             return
         since: datetime = pod.status.start_time or self._sandbox.clock.now()
-        left = since + timedelta(seconds=seconds) - self._sandbox.clock.now()
+        left = since + duration(seconds) - self._sandbox.clock.now()
         self._sandbox.clock.call_later(max(left.total_seconds(), 0.0), self._exceed_deadline)
 
     def _exceed_deadline(self) -> None:

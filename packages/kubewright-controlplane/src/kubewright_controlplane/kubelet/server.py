@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
@@ -22,6 +22,7 @@ from kubewright.http.server import Server
 from kubewright.machinery import time
 from kubewright.machinery.errors import KubewrightError
 from kubewright.manager._certificates import server_context
+from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.kubelet.container import NoLog
 from kubewright_controlplane.kubelet.exec import PROTOCOLS, Channels, ExecOptions, failure
 from kubewright_controlplane.kubelet.logs import LogOptions
@@ -172,7 +173,7 @@ def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
     """Return the options of `pods/log`, which the API server has validated."""
     since = time.parse(query["sinceTime"]) if "sinceTime" in query else None
     if "sinceSeconds" in query:
-        since = now - timedelta(seconds=int(query["sinceSeconds"]))
+        since = now - duration(int(query["sinceSeconds"]))
     return LogOptions(
         follow=query.get("follow") in ("true", "1"),
         timestamps=query.get("timestamps") in ("true", "1"),

@@ -19,6 +19,7 @@ from kubewright.client._rest import reference_to
 from kubewright.controllers import Context, Controller, Result, controller
 from kubewright.machinery import cron, time
 from kubewright.machinery.errors import AlreadyExists
+from kubewright_controlplane.common.durations import duration
 
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _NEVER: Final = "time difference between two schedules is less than 1 second"
@@ -98,7 +99,7 @@ def _due(cron_job: CronJob, times: cron.Schedule | cron.FixedDelay, now: datetim
     since = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or now
     deadline = cron_job.spec.starting_deadline_seconds
     if deadline is not None:
-        since = max(since, now - timedelta(seconds=deadline))
+        since = max(since, now - duration(deadline))
     return times.latest(since, now)
 
 
