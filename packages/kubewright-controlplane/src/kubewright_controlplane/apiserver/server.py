@@ -15,6 +15,7 @@ The parts of `APIServer`:
     admission       Chain              plugins, policies and webhooks that change or reject writes
     worker          Worker             the thread for large requests
     apiextensions   Definitions        serves CustomResourceDefinitions; observes their commits
+    aggregator      Aggregator         passes requests on to extension servers; observes APIServices
 
 Follows k8s.io/apiserver pkg/server/config.go (DefaultBuildHandlerChain).
 """
@@ -32,6 +33,8 @@ from kubewright_controlplane.apiserver.admission.chain import Chain, default_plu
 from kubewright_controlplane.apiserver.admission.policies.reviewers import policy_reviewers
 from kubewright_controlplane.apiserver.admission.policies.typechecking import TypeChecking
 from kubewright_controlplane.apiserver.admission.webhooks.reviewers import Webhooks
+from kubewright_controlplane.apiserver.aggregator.aggregator import Aggregator
+from kubewright_controlplane.apiserver.aggregator.frontproxy import FrontProxy
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication, impersonate
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, forbidden
@@ -86,6 +89,8 @@ class APIServer:
         webhooks = Webhooks(self.resources, self._authorizer, self._webhooks)
         mutating, validating = policy_reviewers(self.resources, self._authorizer, disabled)
         admission.add_reviewers([*mutating, webhooks.mutating, *validating, webhooks.validating])
+        self.front_proxy = FrontProxy(self.options.data)
+        self._aggregator = Aggregator(self.resources, self.front_proxy, self.options.webhooks, self.options.clock)
         self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.event_seconds, self.options.clock)
         self._history_expiry = HistoryExpiry(self._store, self.options.history_seconds, self.options.clock)
@@ -94,12 +99,20 @@ class APIServer:
         self._worker = Worker()
         self._resource_endpoints = ResourceEndpoints(self.resources, self._worker, self.options.clock)
         self._path_endpoints = PathEndpoints(
-            self.resources, self._metrics, self.options.issuer, self._authentication.key_set
+            self.resources,
+            self._aggregator.extensions,
+            self._metrics,
+            self.options.issuer,
+            self._authentication.key_set,
         )
 
-    async def start(self) -> None:
-        """Create the objects that every cluster has and this one lacks."""
-        create_missing(self.resources, self.options)
+    async def start(self, service_cidr: str | None = None) -> None:
+        """Create the objects that every cluster has and this one lacks.
+
+        `service_cidr` replaces the range of the options. A range that is stored already takes precedence over both.
+        """
+        create_missing(self.resources, replace(self.options, service_cidr=service_cidr or self.options.service_cidr))
+        self._aggregator.start()
         self._expiry.start()
         self._history_expiry.start()
         self._type_checking.start()
@@ -143,6 +156,9 @@ class APIServer:
         user = self._authorized(request, info)
         if len(request.body) > BODY_LIMIT:
             raise _too_large()
+        extension = self._aggregator.find(info.path)
+        if extension is not None:
+            return await self._aggregator.forward(extension, request, user)
         if info.resource:
             return await self._resource_endpoints.serve(request, info, user)
         return self._path_endpoints.serve(request, info)
@@ -169,6 +185,7 @@ class APIServer:
         self._expiry.close()
         self._history_expiry.close()
         self._type_checking.close()
+        await self._aggregator.close()
         await self._webhooks.close()
         self._worker.close()
         await self._store.close()

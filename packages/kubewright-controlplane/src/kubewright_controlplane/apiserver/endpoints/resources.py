@@ -28,6 +28,7 @@ from kubewright_controlplane.apiserver.endpoints.answers import (
 )
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import SCALE_PRINTER, TableForm
+from kubewright_controlplane.apiserver.endpoints.watchsockets import watch_over_websocket
 from kubewright_controlplane.apiserver.endpoints.worker import LARGE, Steps, Worker
 from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
@@ -95,7 +96,7 @@ class ResourceEndpoints:
         except APIError as error:
             response = answers.failure(error)
         if registry.resource.deprecation_warning:
-            call.warnings.append(registry.resource.deprecation_warning)
+            call.warnings.insert(0, registry.resource.deprecation_warning)
         answers.add_warnings(response, call.warnings)
         return response
 
@@ -137,7 +138,7 @@ class _ResourceRequest:
             case "list":
                 return await self._list()
             case "watch":
-                return self._watch()
+                return await self._watch()
             case "create":
                 return await self._create()
             case "update":
@@ -175,12 +176,14 @@ class _ResourceRequest:
         self._steps.are_large = len(page.entries) > _FEW or sum([len(each.data) for each in page.entries]) > few
         return await settle(lambda: show.page(page), conversions, run=self._steps.run)
 
-    def _watch(self) -> Response:
+    async def _watch(self) -> Response:
         show = self._representation()
         if show.content_type == PROTOBUF:
             raise NotAcceptable("only the following media types are accepted: application/json;stream=watch")
         options = requestinfo.watch_options(self._query, self._namespace, self._info.name)
         watch = Watch(self._registry.store, self._resource, options, show, self._clock)
+        if self._request.upgrade == "websocket":
+            return await watch_over_websocket(self._request, watch, show.event_ending)
         response = answers.document(200, b"", show.content_type)
         response.body = watch
         return response
