@@ -29,6 +29,12 @@ def ended(name: str, code: int, seconds_ago: float) -> Pod:
     return worker(name, status={"phase": phase, "containerStatuses": [{**status, "state": {"terminated": terminated}}]})
 
 
+def test_a_deadline_may_be_later_than_any_date() -> None:
+    left = progress.time_left(job(activeDeadlineSeconds=2**62), NOW)
+    assert left is not None
+    assert left > timedelta(days=10_000)
+
+
 @pytest.mark.parametrize(
     ("numbers", "text"), [(set(), ""), ({0}, "0"), ({0, 1}, "0,1"), ({0, 1, 2, 5}, "0-2,5"), ({3, 4, 5, 6}, "3-6")]
 )

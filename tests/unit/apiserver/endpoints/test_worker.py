@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -135,6 +136,23 @@ async def test_requests_that_are_cancelled_keep_no_turn(api: API) -> None:
         isinstance(each, asyncio.CancelledError) for each in await asyncio.gather(*tasks, return_exceptions=True)
     )
     await api.config_map("later", a=LARGE)
+
+
+async def test_large_requests_leave_nothing_in_memory(api: API) -> None:
+    async def round_of_requests() -> int:
+        for text in ("[1]", "[{}]", "{a: [b]}"):
+            body = b"kind: DeleteOptions\nx: [" + b",".join([text.encode()] * 5000) + b"]"
+            await api("POST", CONFIG_MAPS, body, content_type="application/yaml")
+        task = await start(api("POST", CONFIG_MAPS, many_lines("cancelled"), content_type="application/yaml"))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await api.config_map("last", a=LARGE)  # after the step of the cancelled request
+        await api.ok("DELETE", f"{CONFIG_MAPS}/last")
+        gc.collect()
+        return len(gc.get_objects())
+
+    first, *_, last = [await round_of_requests() for _ in range(4)][1:]
+    assert last < first + 1000
 
 
 async def test_others_are_served_while_expensive_rules_of_a_small_object_are_evaluated(api: API) -> None:

@@ -209,6 +209,10 @@ def test_kubernetes_types(source: str) -> None:
         ("[1][1]", "index out of bounds: 1"),
         ("self.nope", "no such key: nope"),
         ("int('x')", "type conversion error from 'string' to 'int'"),
+        ("int('-9223372036854775809')", "type conversion error from 'string' to 'int'"),
+        ("uint('18446744073709551616')", "type conversion error from 'string' to 'uint'"),
+        ("int(self.digits)", "type conversion error from 'string' to 'int'"),
+        ("uint(self.digits)", "type conversion error from 'string' to 'uint'"),
         ("self.text < 5", "no such overload"),
         ("optional.none().value()", "optional.none() dereference"),
         ("{dyn([1]): 2}.size() == 1", "unsupported key type: list"),
@@ -217,8 +221,13 @@ def test_kubernetes_types(source: str) -> None:
 )
 def test_an_evaluation_error_says_why(source: str, fault: str) -> None:
     with pytest.raises(EvaluationError) as failed:
-        evaluated(source, {"text": "a"})
+        evaluated(source, {"text": "a", "digits": "9" * 100_000})
     assert str(failed.value) == fault
+
+
+def test_numbers_in_texts_may_have_signs_and_leading_zeros() -> None:
+    for source in ("int('+0007') == 7", "int('-9223372036854775808') < 0", "int(self.zeros) == 0", "uint('007') == 7u"):
+        assert evaluated(source, {"zeros": "0" * 100_000})
 
 
 @pytest.mark.parametrize(

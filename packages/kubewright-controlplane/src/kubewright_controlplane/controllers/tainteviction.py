@@ -8,7 +8,7 @@ Follows kubernetes/pkg/controller/tainteviction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, Pod, PodCondition, Taint
@@ -17,6 +17,7 @@ from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright_controlplane.common import taints
+from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.common.podstatus import set_condition
 
 
@@ -63,7 +64,7 @@ class TaintEviction:
                 ctx.events.normal(pod, "TaintManagerEviction", note, action="Evict")
             return None
         now = self._clock.now()
-        due = self._due.setdefault(ctx.request, now + timedelta(seconds=max(0, seconds)))
+        due = self._due.setdefault(ctx.request, now + duration(max(0, seconds)))
         if seconds > 0 and now < due:
             return Result(requeue_after=due - now)
         await self._evict(ctx, now)

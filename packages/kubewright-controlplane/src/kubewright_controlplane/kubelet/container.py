@@ -33,6 +33,7 @@ from kubewright.apis.core.v1 import (
 )
 from kubewright.machinery.json import JSONObject
 from kubewright.manager._serving import BIND_HOST
+from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.common.listening import hosts_listening
 from kubewright_controlplane.kubelet.environment import PORT, NotReadyToStart, check, prepare, termination_message
 from kubewright_controlplane.kubelet.exec import Channels, exit_status, failure
@@ -172,7 +173,7 @@ class ContainerRunner:
         """Ask the container to end, and kill it after `grace` seconds. A second call may shorten the grace period."""
         if not self._stop.done():
             self._stop.set_result(grace)
-        self._sandbox.clock.call_later(grace, self.kill)
+        self._sandbox.clock.call_later(duration(grace).total_seconds(), self.kill)
 
     def kill(self) -> None:
         if self._run is not None:

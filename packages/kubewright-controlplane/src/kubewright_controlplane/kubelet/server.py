@@ -11,7 +11,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
@@ -24,6 +24,7 @@ from kubewright.http.server import Server
 from kubewright.machinery import time
 from kubewright.machinery.errors import ConnectionFailed, KubewrightError
 from kubewright.manager._certificates import server_context
+from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.kubelet import portforward, remotecommand
 from kubewright_controlplane.kubelet.container import ContainerRunner, NoLog
 from kubewright_controlplane.kubelet.exec import Channels, failure
@@ -213,7 +214,7 @@ def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
     """Return the options of `pods/log`, which the API server has validated."""
     since = time.parse(query["sinceTime"]) if "sinceTime" in query else None
     if "sinceSeconds" in query:
-        since = now - timedelta(seconds=int(query["sinceSeconds"]))
+        since = now - duration(int(query["sinceSeconds"]))
     return LogOptions(
         follow=query.get("follow") in ("true", "1"),
         timestamps=query.get("timestamps") in ("true", "1"),

@@ -18,6 +18,7 @@ from kubewright.apis.batch.v1 import Job, JobCondition, JobStatus, UncountedTerm
 from kubewright.apis.core.v1 import Pod
 from kubewright.controllers import Result
 from kubewright_controlplane.common import pods
+from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.controllers.job import indexes, perindex, policy, tally
 from kubewright_controlplane.controllers.job.perindex import Failures
 
@@ -71,7 +72,7 @@ def time_left(job: Job, now: datetime) -> timedelta | None:
     seconds, start = job.spec.active_deadline_seconds, job.status.start_time
     if seconds is None or job.spec.suspend:
         return None
-    return (start or now) + timedelta(seconds=seconds) - now
+    return (start or now) + duration(seconds) - now
 
 
 def again(job: Job, wait: timedelta | None, now: datetime) -> Result | None:

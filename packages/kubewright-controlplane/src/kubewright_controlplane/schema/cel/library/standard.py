@@ -86,17 +86,27 @@ def _to_int(value: Any) -> int:
         if not math.isfinite(value):
             raise EvaluationError("integer overflow")
         return checked_int(int(value))
-    if isinstance(value, str) and not re.fullmatch(r"[+-]?\d+", value, re.ASCII):
-        raise _unconvertible("int")
+    if isinstance(value, str):
+        return _parsed(value, r"[+-]?0*\d{1,19}", range(-(2**63), 2**63), "int")
     return checked_int(int(value))
 
 
 def _to_uint(value: Any) -> UInt:
     if isinstance(value, float) and not math.isfinite(value):
         raise EvaluationError("unsigned integer overflow")
-    if isinstance(value, str) and not re.fullmatch(r"\d+", value, re.ASCII):
-        raise _unconvertible("uint")
+    if isinstance(value, str):
+        return UInt(_parsed(value, r"0*\d{1,20}", range(2**64), "uint"))
     return checked_uint(int(value))
+
+
+def _parsed(text: str, pattern: str, numbers: range, wanted: str) -> int:
+    """Return the number in a text. Raises EvaluationError if it is none, or has too many digits for its type."""
+    if re.fullmatch(pattern, text, re.ASCII):
+        sign, digits = text[:1].strip("+0123456789"), text.lstrip("+-").lstrip("0")
+        number = int(f"{sign}{digits or 0}")
+        if number in numbers:
+            return number
+    raise _unconvertible(wanted)
 
 
 def _to_double(value: Any) -> float:
