@@ -114,3 +114,61 @@ async def test_a_namespace_reports_what_keeps_it(api: API, ns: str) -> None:
         ),
     }
     (await api.patch(f"{path}/configmaps/held", {"metadata": {"finalizers": None}})).expect(200)
+
+
+async def test_a_quota_of_a_scope_limits_only_the_pods_in_it(api: API, ns: str) -> None:
+    selector = {
+        "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]
+    }
+    critical = {"hard": {"pods": "1"}, "scopeSelector": selector}
+    quota = {"metadata": {"name": "critical"}, "spec": critical}
+    (await api.post(f"{ns}/resourcequotas", quota)).expect(201)
+    crossing = {"hard": {"pods": "0"}, "scopes": ["CrossNamespacePodAffinity"]}
+    (await api.post(f"{ns}/resourcequotas", {"metadata": {"name": "crossing"}, "spec": crossing})).expect(201)
+
+    async def counted() -> bool:
+        quotas = (await api.get(f"{ns}/resourcequotas")).json["items"]
+        return all("pods" in each.get("status", {}).get("used", {}) for each in quotas)
+
+    await until(counted)
+
+    def pod(name: str, **spec: Any) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+
+    (await api.post(f"{ns}/pods", pod("other"))).expect(201)
+    (await api.post(f"{ns}/pods", pod("one", priorityClassName="system-node-critical"))).expect(201)
+    refused = (await api.post(f"{ns}/pods", pod("two", priorityClassName="system-node-critical"))).expect(403)
+    assert refused.message.endswith("exceeded quota: critical, requested: pods=1, used: pods=1, limited: pods=1")
+    term = {"topologyKey": "zone", "namespaces": ["other"]}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    refused = (await api.post(f"{ns}/pods", pod("three", affinity=affinity))).expect(403)
+    assert "exceeded quota: crossing" in refused.message
+
+
+async def test_scopes_of_a_quota_are_validated(api: API, ns: str) -> None:
+    async def faults(hard: dict[str, str], **spec: Any) -> list[str]:
+        body = {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}}
+        answer = (await api.post(f"{ns}/resourcequotas?dryRun=All", body)).expect(422)
+        return [f"{field}: {message}" for _, field, message in answer.causes]
+
+    async def selected(**requirement: Any) -> list[str]:
+        return await faults({"pods": "1"}, scopeSelector={"matchExpressions": [requirement]})
+
+    path = "spec.scopeSelector.matchExpressions"
+    why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+    assert await selected(scopeName="PriorityClass", operator="In") == [f"{path}.values: Required value: {why}"]
+    assert await selected(scopeName="Big", operator="Has") == [
+        f'{path}.scopeName: Invalid value: "Big": unsupported scope',
+        f'{path}.operator: Invalid value: "Has": not a valid selector operator',
+    ]
+    assert (await selected(scopeName="BestEffort", operator="In", values=["a"]))[0].startswith(
+        f"{path}.operator: Invalid value: \"In\": must be 'Exists' when scope is any of"
+    )
+    assert await faults({"requests.storage": "1"}, scopes=["Terminating"]) == [
+        'spec.scopes: Invalid value: ["Terminating"]: unsupported scope applied to resource'
+    ]
+    ratio = {"type": "Container", "max": {"cpu": "2"}, "min": {"cpu": "1"}, "maxLimitRequestRatio": {"cpu": "3"}}
+    body = {"metadata": {"name": "l"}, "spec": {"limits": [ratio]}}
+    refused = (await api.post(f"{ns}/limitranges?dryRun=All", body)).expect(422)
+    why = 'Invalid value: "3": ratio 3 is greater than max/min = 2.000000'
+    assert refused.causes == [("FieldValueInvalid", "spec.limits[0].maxLimitRequestRatio[cpu]", why)]

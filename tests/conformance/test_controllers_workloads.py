@@ -295,9 +295,10 @@ async def test_a_finished_job_is_deleted_after_its_ttl(space: Space) -> None:
     await until(gone)
 
 
-async def test_a_cron_job_starts_a_job_on_schedule(space: Space) -> None:
+async def test_a_cron_job_starts_a_job_on_schedule_within_a_long_deadline(space: Space) -> None:
     template = {"spec": job()["spec"]}
-    made = {"metadata": {"name": "c"}, "spec": {"schedule": "@every 1s", "jobTemplate": template}}
+    spec = {"schedule": "@every 1s", "jobTemplate": template, "startingDeadlineSeconds": 10**12}
+    made = {"metadata": {"name": "c"}, "spec": spec}
     (await space.api.post(f"{space.batch}/cronjobs", made)).expect(201)
 
     async def started() -> list[dict[str, Any]]:
@@ -392,6 +393,12 @@ async def test_a_created_node_becomes_ready_and_accepts_pods(space: Space) -> No
             return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", []))
 
         await until(ready)
+
+        async def has_time_to_live() -> bool:
+            metadata = (await space.api.get(f"/api/v1/nodes/{name}")).json["metadata"]
+            return bool(metadata.get("annotations", {}).get("node.alpha.kubernetes.io/ttl") == "0")
+
+        await until(has_time_to_live)
         template = {
             "nodeSelector": {"example.com/name": name},
             "tolerations": [{"key": "example.com/for", "operator": "Exists"}],

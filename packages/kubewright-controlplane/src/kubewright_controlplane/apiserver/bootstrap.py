@@ -22,6 +22,7 @@ from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 _NAME: Final = "kubernetes"
 _NAMESPACE: Final = "default"
 _PORT: Final = 6443
+_SERVICE_CIDRS: Final = "servicecidrs.networking.k8s.io"
 _SYSTEM: Final = "kube-system"
 _AUTHENTICATION: Final = "extension-apiserver-authentication"
 _TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
@@ -34,11 +35,21 @@ def create_missing(resources: ResourceSet, options: ServerOptions) -> None:
     for obj in catalog.bootstrap_objects():
         if obj["metadata"]["name"] not in off:
             _create_missing(resources, _resource_of(resources, obj), decode_json(encode_json(obj)))
-    first = str(ipaddress.ip_network(options.service_cidr)[1])
-    _create_missing(resources, "services", _service(first))
-    _create_missing(resources, "servicecidrs.networking.k8s.io", _service_cidr(options.service_cidr))
+    _create_missing(resources, _SERVICE_CIDRS, _service_cidr(options.service_cidr))
+    _create_missing(resources, "services", _service(first_service_address(resources)))
     _mark_ready(resources, options.clock)
     _create_missing(resources, "configmaps", _config_map(_TRACKING, {"since": f"{options.clock.now():%Y-%m-%d}"}))
+
+
+def service_cidr(resources: ResourceSet) -> str | None:
+    """Return the stored range of cluster IPs; None before the first start."""
+    stored = resources.registry(_SERVICE_CIDRS).read(_NAME, "")
+    return stored["spec"]["cidrs"][0] if stored is not None else None
+
+
+def first_service_address(resources: ResourceSet) -> str:
+    """Return the cluster IP of the `kubernetes` Service."""
+    return str(ipaddress.ip_network(service_cidr(resources) or "")[1])
 
 
 def publish(resources: ResourceSet, host: str, port: int) -> None:
@@ -92,10 +103,13 @@ def _machine_address(version: int) -> str | None:
     return None if ipaddress.ip_address(found).is_loopback else found
 
 
-def publish_client_ca(resources: ResourceSet, certificate: str) -> None:
-    """Publish the CA of client certificates, for servers that authenticate the clients of this one."""
+def publish_authentication(resources: ResourceSet, client_ca: str, front_proxy: dict[str, str]) -> None:
+    """Publish the CA of client certificates, for servers that authenticate the clients of this one, and how this
+    server passes their requests on.
+    """
     config_maps = resources.registry("configmaps")
-    wanted = _config_map(_AUTHENTICATION, {"client-ca-file": certificate})
+    own = {"client-ca-file": client_ca} if client_ca else {}
+    wanted = _config_map(_AUTHENTICATION, own | front_proxy)
     _create_missing(resources, "configmaps", wanted)
     target = config_maps.open(_AUTHENTICATION, _SYSTEM)
     config_maps.replace(target, {**target.draft(), "data": wanted["data"]})
@@ -131,14 +145,14 @@ def _service_cidr(cidr: str) -> JSONObject:
 
 def _mark_ready(resources: ResourceSet, clock: Clock) -> None:
     """Report that the default ServiceCIDR is in use."""
-    registry = resources.registry("servicecidrs.networking.k8s.io")
+    registry = resources.registry(_SERVICE_CIDRS)
     target = registry.open(_NAME, subresource="status")
-    service_cidr = target.draft()
-    if (service_cidr.get("status") or {}).get("conditions"):
+    cidr = target.draft()
+    if (cidr.get("status") or {}).get("conditions"):
         return
     ready = {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
-    set_condition(service_cidr, ready, time.format(clock.now()))
-    registry.replace(target, service_cidr)
+    set_condition(cidr, ready, time.format(clock.now()))
+    registry.replace(target, cidr)
 
 
 def _config_map(name: str, data: JSONObject) -> JSONObject:

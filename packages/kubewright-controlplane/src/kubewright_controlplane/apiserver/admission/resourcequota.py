@@ -1,9 +1,8 @@
 """ResourceQuota: limits the total usage of a namespace.
 
 Usage is counted from the stored objects at each create, so it cannot drift. `status.used` follows each change.
-Supported are object counts, the requests and limits of Pods, and the requests of claims, also for a storage class; and
-the scopes BestEffort, NotBestEffort, Terminating and NotTerminating. Follows k8s.io/kubernetes pkg/quota and
-apiserver's plugin/resourcequota.
+Supported are object counts, the requests and limits of Pods, the requests of claims, also for a storage class, and all
+scopes. Follows k8s.io/kubernetes pkg/quota and apiserver's plugin/resourcequota.
 """
 
 from __future__ import annotations
@@ -27,13 +26,16 @@ _COUNTED: Final = (
 )  # fmt: skip
 _OF_CLASS: Final = "storageclass.storage.k8s.io"
 _ONE: Final = Quantity.from_int(1)
+_DURING: Final = "DuringSchedulingIgnoredDuringExecution"
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 _SCOPES: Final[dict[str, Callable[[JSONObject], bool]]] = {
     "BestEffort": lambda pod: qos_class(pod["spec"]) == "BestEffort",
     "NotBestEffort": lambda pod: qos_class(pod["spec"]) != "BestEffort",
     "Terminating": lambda pod: pod["spec"].get("activeDeadlineSeconds") is not None,
     "NotTerminating": lambda pod: pod["spec"].get("activeDeadlineSeconds") is None,
+    "CrossNamespacePodAffinity": lambda pod: _names_namespaces(pod["spec"].get("affinity") or {}),
 }
+"""The scopes that a Pod is in or not. The others are selected by a value."""
 
 
 class ResourceQuota(Plugin):
@@ -56,7 +58,7 @@ class ResourceQuota(Plugin):
         hard = {name: Quantity.of(value) for name, value in (quota["spec"].get("hard") or {}).items()}
         asked = {name: value for name, value in _usage(quota, qualified, obj).items() if name in hard}
         name = quota["metadata"]["name"]
-        if qualified == "pods" and _in_scope(quota, obj):
+        if qualified == "pods" and _in_scope(quota, qualified, obj):
             unsaid = sorted(each for each in hard if each not in asked and _is_compute(each))
             if unsaid:
                 raise rejection(attributes, f"failed quota: {name}: must specify {','.join(unsaid)}")
@@ -128,10 +130,11 @@ def _resources_of(hard: Iterable[str]) -> set[str]:
 
 def _usage(quota: JSONObject, qualified: str, obj: JSONObject) -> Usage:
     """Return the usage of one object for a quota."""
+    if not _in_scope(quota, qualified, obj):
+        return {}
     usage: Usage = {f"count/{qualified}": _ONE, qualified: _ONE}
     if qualified == "pods":
-        done = (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        if not _in_scope(quota, obj) or done:
+        if (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
             return {}
         total = pod_total(obj)
         for field in ("requests", "limits"):
@@ -157,8 +160,59 @@ def _usage_of_claim(spec: JSONObject) -> Usage:
     return usage
 
 
-def _in_scope(quota: JSONObject, pod: JSONObject) -> bool:
-    return all(_SCOPES[scope](pod) for scope in quota["spec"].get("scopes") or () if scope in _SCOPES)
+def _in_scope(quota: JSONObject, qualified: str, obj: JSONObject) -> bool:
+    """Return whether an object is in all scopes of a quota. Only Pods and claims can be in a scope."""
+    spec: JSONObject = quota["spec"]
+    requirements: list[JSONObject] = (spec.get("scopeSelector") or {}).get("matchExpressions") or []
+    scopes = ({"scopeName": each, "operator": "Exists"} for each in spec.get("scopes") or ())
+    return all(_matches(each, qualified, obj) for each in (*scopes, *requirements))
+
+
+def _matches(requirement: JSONObject, qualified: str, obj: JSONObject) -> bool:
+    scope: str = requirement["scopeName"]
+    if qualified == "persistentvolumeclaims" and scope == "VolumeAttributesClass":
+        return _selects(requirement, _attributes_classes(obj))
+    if qualified != "pods":
+        return False
+    if scope == "PriorityClass":
+        name = obj["spec"].get("priorityClassName")
+        return _selects(requirement, {name} if name else set())
+    return scope in _SCOPES and _SCOPES[scope](obj)
+
+
+def _selects(requirement: JSONObject, names: set[str]) -> bool:
+    values = set(requirement.get("values") or ())
+    match requirement["operator"]:
+        case "In":
+            return bool(names & values)
+        case "NotIn":
+            return not names or bool(names - values)
+        case "Exists":
+            return bool(names)
+        case _:
+            return not names
+
+
+def _attributes_classes(claim: JSONObject) -> set[str]:
+    """Return the names of the VolumeAttributesClasses that a claim has, or will have."""
+    status: JSONObject = claim.get("status") or {}
+    found = (
+        claim["spec"].get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
+    )
+    return {each for each in found if each}
+
+
+def _names_namespaces(affinity: JSONObject) -> bool:
+    """Return whether Pod affinity looks at other namespaces."""
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules: JSONObject = affinity.get(kind) or {}
+        preferred = (each.get("podAffinityTerm") or {} for each in rules.get(f"preferred{_DURING}") or ())
+        for term in (*(rules.get(f"required{_DURING}") or ()), *preferred):
+            if term.get("namespaces") or term.get("namespaceSelector") is not None:
+                return True
+    return False
 
 
 def _is_compute(name: str) -> bool:
