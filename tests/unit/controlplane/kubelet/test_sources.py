@@ -43,6 +43,7 @@ def sandbox(folder: Path, client: Client, clock: Clock) -> PodSandbox:
         folder=folder,
         address="127.1.0.1",
         host="10.0.0.1",
+        nameserver=None,
         allocatable={"cpu": "32", "memory": "4Gi"},
         api=APIAddress("127.0.0.1", 6443),
         folders=HostFolders(folder / "volumes", lambda: None),
@@ -51,6 +52,7 @@ def sandbox(folder: Path, client: Client, clock: Clock) -> PodSandbox:
         reaper=Reaper(),
         image=lambda name: None,
         isolation=None,
+        pause=None,
         emit=lambda event: None,
         changed=lambda: None,
     )

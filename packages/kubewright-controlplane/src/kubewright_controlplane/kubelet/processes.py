@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from kubewright_controlplane.kubelet.node import address_of
 from kubewright_controlplane.kubelet.pod import PodRunner
 from kubewright_controlplane.kubelet.process import Reaper
 from kubewright_controlplane.kubelet.runtime import confirm_terminated
-from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, PodEvent, PodSandbox
+from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, Pause, PodEvent, PodSandbox
 from kubewright_controlplane.kubelet.simulated import ANNOTATION
 from kubewright_controlplane.kubelet.status import status_with
 from kubewright_controlplane.ports import LOOPBACK
@@ -162,15 +162,26 @@ class ProcessRuntime:
     """A `PodRuntime` that runs Pods as processes. It accepts Pods with an image that has a command."""
 
     def __init__(
-        self, pods: ProcessPods, client: Client, api: APIAddress, network: ProcessNetwork, clock: Clock
+        self,
+        pods: ProcessPods,
+        client: Client,
+        api: APIAddress,
+        network: ProcessNetwork,
+        clock: Clock,
+        *,
+        nameserver: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
-        """`client` reads the objects that Pods refer to, and may read all of them."""
+        """`client` reads the objects that Pods refer to, and may read all of them.
+
+        `nameserver` returns the address of the cluster's DNS server, before each Pod starts.
+        """
         self.changed = pods.changed
         self._pods = pods
         self._client = client
         self._api = api
         self._clock = clock
         self._network = network
+        self._nameserver = nameserver
         self._addresses = PodAddresses(network.pods) if network.pods is not None else None
         self._swept = False
 
@@ -205,7 +216,8 @@ class ProcessRuntime:
         if runner is None:
             images = self._pods.images_of(pod)
             isolation = await self._isolation(ctx) if any(each.sandbox for each in images.values()) else None
-            sandbox = self._sandbox(pod, node, address, ctx.events, isolation)
+            nameserver = await self._nameserver() if self._nameserver is not None else None
+            sandbox = self._sandbox(pod, node, address, nameserver, ctx.events, isolation)
             runner = self._pods.start(pod, images, sandbox)
         await runner.update(pod)
         if pod.metadata.deletion_timestamp is not None:
@@ -238,7 +250,13 @@ class ProcessRuntime:
         return None
 
     def _sandbox(
-        self, pod: Pod, node: Node, address: str, events: EventRecorder, isolation: Isolation | None
+        self,
+        pod: Pod,
+        node: Node,
+        address: str,
+        nameserver: str | None,
+        events: EventRecorder,
+        isolation: Isolation | None,
     ) -> PodSandbox:
         def emit(event: PodEvent) -> None:
             record = events.warning if event.type == "Warning" else events.normal
@@ -248,6 +266,7 @@ class ProcessRuntime:
             folder=self._pods.folder_of(pod),
             address=self._network.process_address(address) or LOOPBACK,
             host=address_of(node) or "",
+            nameserver=nameserver,
             allocatable=node.status.allocatable,
             api=self._api,
             folders=self._pods.folders,
@@ -256,6 +275,7 @@ class ProcessRuntime:
             reaper=self._pods.reaper,
             image=self._pods.images.get,
             isolation=isolation,
+            pause=Pause(isolation.pause(), self._pods.reaper) if isolation and _shares_processes(pod) else None,
             emit=emit,
             changed=partial(self._pods.changed.send, _name_of(pod)),
         )
@@ -271,6 +291,10 @@ class ProcessRuntime:
         if self._addresses is None:
             return LOOPBACK
         return self._addresses.of(ctx.request, ctx.object.status.pod_ip)
+
+
+def _shares_processes(pod: Pod) -> bool:
+    return bool(pod.spec.share_process_namespace) and not pod.spec.host_pid
 
 
 async def _remove(runner: PodRunner) -> None:
