@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from integration.command import cluster_of, up
 from integration.kubectl import KUBECTL, Kubectl
 from integration.programs import Programs, is_running, status
 from integration.programs import programs as programs
@@ -32,7 +34,8 @@ def reason_without_sandbox() -> str:
     """Return why there are no sandboxes on this machine; empty if there are."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed"
-    probe = ["bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--proc", "/proc", "true"]
+    own = [] if os.geteuid() == 0 else ["--unshare-user"]
+    probe = ["bwrap", "--ro-bind", "/", "/", *own, "--unshare-pid", "--unshare-uts", "--proc", "/proc", "true"]
     done = subprocess.run(probe, capture_output=True, text=True)
     return "" if done.returncode == 0 else f"bubblewrap does not work here: {done.stderr}"
 
@@ -448,9 +451,7 @@ async def test_a_restricted_python_program_runs_as_its_user(programs: Programs) 
 
 
 async def test_containers_share_their_processes_on_request(shells: Programs) -> None:
-    script = (
-        "until cat /proc/*/comm | grep -q tail; do sleep 0.1; done; ls /proc/1/root/; echo seen; sleep 1000"
-    )
+    script = "until cat /proc/*/comm | grep -q tail; do sleep 0.1; done; ls /proc/1/root/; echo seen; sleep 1000"
     await shells.pod(
         [{"image": SHELL, "args": [script]}, {"image": SHELL, "args": ["exec tail -f /dev/null"]}],
         shareProcessNamespace=True,
@@ -497,6 +498,7 @@ async def test_a_claim_outlives_the_control_plane(tmp_path: Path) -> None:
             shells = Programs(cluster, "default")
             if name == "one":
                 await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
+                await eventually(cluster.client.get, StorageClass, "standard")  # claims get it as the default
                 await shells.client.create(claim(shells, "data"))
             assert await output(shells, script, name, volumes=volumes, volumeMounts=mounts) == expected
 
@@ -510,3 +512,28 @@ async def test_the_data_of_the_control_plane_is_not_visible(tmp_path: Path) -> N
         kubeconfig = cluster.kubeconfig()
         said = await output(shells, f"ls {tmp_path}; ls -A {data}; cat {kubeconfig} 2>/dev/null || echo hidden")
     assert said == "data\nhidden\n"
+
+
+async def test_nothing_of_a_pod_outlives_a_killed_control_plane(tmp_path: Path) -> None:
+    with up(tmp_path) as started:
+        async with cluster_of(started) as cluster:
+            shells = Programs(cluster, "default")
+            shells.table.put(SHELL, Image(("/bin/sh", "-c")))
+            await shells.pod([{"image": SHELL, "args": ["setsid sleep 7654321 & echo up; sleep 7654321"]}])
+            await shells.says("up")
+        started.end(signal.SIGKILL)
+
+    async def ended() -> None:
+        assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"7654321" in _reads(path)]
+
+    await eventually(ended)
+
+
+async def test_a_machine_without_bubblewrap_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    environment = Environment(images={SHELL: Image(("/bin/sh", "-c"))})
+    async with environment as cluster, cluster.namespace() as namespace:
+        shells = Programs(cluster, namespace)
+        assert await output(shells, "echo ran") == "ran\n"
+        assert any("install the package bubblewrap" in each for each in await shells.events("NoSandbox"))
+        assert "bubblewrap" in (await environment.reason_without_sandbox() or "")

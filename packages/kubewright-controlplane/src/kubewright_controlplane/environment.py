@@ -16,13 +16,15 @@ from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.testing._cluster import Cluster
+from kubewright_controlplane.apiserver.bootstrap import service_cidr
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.serving import ServedAPI
+from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.processes import ProcessPods
 from kubewright_controlplane.kubelet.sandbox import APIAddress
 from kubewright_controlplane.kubelet.server import KubeletAPI
-from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
+from kubewright_controlplane.plane import KUBELET, PROXY, ControlPlane, ControlPlaneOptions
 
 STORAGE_MIGRATION = GroupVersion("storagemigration.k8s.io", "v1beta1")
 CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
@@ -57,7 +59,7 @@ class Environment:
         Pods of `images` run as processes on this machine: `STAND_INS`, or images with commands of your own. They may
         use `hostPath` volumes below `host_paths`.
         """
-        server = server or ServerOptions()
+        self._server = server = server or ServerOptions()
         self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)
         self._controllers = controllers
         self._options = options
@@ -71,7 +73,8 @@ class Environment:
 
     async def __aenter__(self) -> Cluster:
         async with AsyncExitStack() as stack:
-            await self.served.start()
+            network = self._reserve(stack)
+            await self.served.start(self._range_of_services(network))
             stack.push_async_callback(self.served.close)
             folder = stack.enter_context(scratch_folder())
             if self._controllers:
@@ -81,7 +84,7 @@ class Environment:
                 pods.private = lambda: (own, folder, *self.served.kubeconfigs)
                 self._kubelet = KubeletAPI(pods)
                 self.served.extensions = [embedded_extension(pods.images.path)]
-                await self._start_controllers(stack, pods)
+                await self._start_controllers(stack, pods, network)
             cluster = Cluster(self._admin(folder), folder)
             stack.push_async_callback(cluster.close)
             self._stack = stack.pop_all()
@@ -100,7 +103,23 @@ class Environment:
     async def _ask_kubelet(self, request: Request) -> Response:
         return await self._kubelet.handle(request) if self._kubelet is not None else Response(404)
 
-    async def _start_controllers(self, stack: AsyncExitStack, pods: ProcessPods) -> None:
+    def _reserve(self, stack: AsyncExitStack) -> ProcessNetwork:
+        """Reserve addresses for Pods that run as processes, and for the Services in front of them."""
+        if not self._runs(KUBELET):
+            return ProcessNetwork(None)
+        network = ProcessNetwork.embedded(service_cidr(self.served.api.resources))
+        stack.callback(network.release)
+        return network
+
+    def _range_of_services(self, network: ProcessNetwork) -> str | None:
+        """Return the cluster IPs that kube-proxy can open; None if the server's own choice remains."""
+        is_chosen = self._server.service_cidr != ServerOptions.service_cidr
+        return None if is_chosen or network.services is None or not self._runs(PROXY) else str(network.services)
+
+    def _runs(self, controller: str) -> bool:
+        return self._controllers and (self._options is None or controller not in self._options.disabled)
+
+    async def _start_controllers(self, stack: AsyncExitStack, pods: ProcessPods, network: ProcessNetwork) -> None:
         ca = self.served.authority.certificate.decode()
         address = urlsplit(self.served.url)
         api = APIAddress(address.hostname or "", self.served.port)
@@ -110,6 +129,7 @@ class Environment:
             sign=self.served.authority.sign,
             processes=pods,
             api=api,
+            network=network,
             migrates_storage=self._migrates_storage,
         )
         plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)

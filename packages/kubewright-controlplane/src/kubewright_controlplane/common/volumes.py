@@ -26,5 +26,10 @@ def claims_of(pod: Pod) -> list[str]:
         if volume.persistent_volume_claim is not None:
             names.append(volume.persistent_volume_claim.claim_name)
         elif volume.ephemeral is not None:
-            names.append(f"{pod.metadata.name}-{volume.name}")
+            names.append(ephemeral_claim_name(pod, volume.name))
     return names
+
+
+def ephemeral_claim_name(pod: Pod, volume: str) -> str:
+    """Return the name of the claim of an ephemeral volume."""
+    return f"{pod.metadata.name}-{volume}"

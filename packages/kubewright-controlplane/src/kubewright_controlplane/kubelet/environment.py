@@ -1,8 +1,8 @@
 """The start configuration of a container: its files, its environment and its command.
 
 A variable comes from the first of these that has it: the container's `env`, its `envFrom`, the address of the API
-server, the image, and this machine (PATH and the locale). `$(NAME)` in a value refers to variables that are set before
-it.
+server, the Services of the namespace, the image, and this machine (PATH and the locale). `$(NAME)` in a value refers to
+variables that are set before it.
 
 Follows k8s.io/kubernetes pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables, and
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
@@ -18,11 +18,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kubewright.apis.core.v1 import Container, EnvVarSource, Pod
+from kubewright.apis.core.v1 import Container, EnvVarSource, Pod, Service
 from kubewright.client._client import Client
 from kubewright.client._config import SANDBOX
 from kubewright.manager._serving import BIND_HOST
-from kubewright_controlplane.kubelet import sources
+from kubewright_controlplane.kubelet import servicelinks, sources
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.isolation import Isolation, User, mounts_of_files
 from kubewright_controlplane.kubelet.names import hostname_of, pod_files
@@ -185,7 +185,8 @@ async def _environment(container: Container, image: Image, pod: Pod, sandbox: Po
     }
     ports = {*image.ports, *(each.container_port for each in container.ports)}
     given |= {f"{PORT}{port}": str(process_port(port)) for port in sorted(ports)}
-    values = machine | given | image.env | sandbox.api.variables()
+    links = await _service_links(pod, sandbox.client)
+    values = machine | given | image.env | links | sandbox.api.variables()
     values |= await _from_sources(container, pod, sandbox.client)
     for variable in container.env:
         if variable.value_from is None:
@@ -195,6 +196,12 @@ async def _environment(container: Container, image: Image, pod: Pod, sandbox: Po
         if value is not None:
             values[variable.name] = value
     return values
+
+
+async def _service_links(pod: Pod, client: Client) -> dict[str, str]:
+    if pod.spec.enable_service_links is False:
+        return {}
+    return servicelinks.variables(await client.list(Service, namespace=pod.metadata.namespace))
 
 
 async def _from_sources(container: Container, pod: Pod, client: Client) -> dict[str, str]:

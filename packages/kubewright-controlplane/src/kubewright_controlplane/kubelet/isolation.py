@@ -226,8 +226,9 @@ async def find_isolation(private: Callable[[], Sequence[Path]]) -> Isolation | s
     program = shutil.which("bwrap")
     if not sys.platform.startswith("linux") or program is None:
         return "bubblewrap is not installed: install the package bubblewrap"
-    probe = ["--ro-bind", "/", "/", "--unshare-pid", "--unshare-uts", "--proc", "/proc", "--unshare-user"]
-    status, output = await _run(program, *probe, "--die-with-parent", "--", "true")
+    probe = ["--ro-bind", "/", "/", "--unshare-pid", "--unshare-uts", "--unshare-ipc", "--proc", "/proc"]
+    own = () if os.geteuid() == 0 else ("--unshare-user",)
+    status, output = await _run(program, *probe, *own, "--die-with-parent", "--", "true")
     if status != 0:
         return f"bubblewrap does not work here: {output.strip()}; see whether user namespaces are permitted"
     _, options = await _run(program, "--help")

@@ -65,43 +65,47 @@ def _hosts(pod: Pod, address: str) -> Iterator[str]:
 
 
 def _resolver(pod: Pod, nameserver: str | None) -> Iterator[str]:
-    """Yield the lines of `/etc/resolv.conf`, by the Pod's DNS policy and its own configuration."""
-    servers, searches, options = _policy(pod, nameserver)
-    config = pod.spec.dns_config
-    if config is not None:
-        servers = [*servers, *config.nameservers]
-        searches = [*searches, *config.searches]
-        own = {
-            each.name or "": f"{each.name}:{each.value}" if each.value else each.name or "" for each in config.options
-        }
-        options = [*(each for each in options if each.partition(":")[0] not in own), *own.values()]
+    """Yield the lines of `/etc/resolv.conf`: those of the Pod's DNS policy, then those of its own configuration.
+
+    `nameserver` is the cluster's. Without one, the policy ClusterFirst is that of this machine, like Default.
+    """
+    servers: list[str] = []
+    searches: list[str] = []
+    options: dict[str, str] = {}
+    of_cluster = pod.spec.dns_policy == "ClusterFirstWithHostNet" or (
+        pod.spec.dns_policy in (None, "ClusterFirst") and not pod.spec.host_network
+    )
+    if pod.spec.dns_policy != "None":
+        servers, searches, options = _of_machine()
+    if of_cluster and nameserver is not None:
+        own = f"svc.{DOMAIN}"
+        servers, options = [nameserver], {"ndots": "5"}
+        searches = [f"{pod.metadata.namespace}.{own}", own, DOMAIN, *searches]
+    if (config := pod.spec.dns_config) is not None:
+        servers += config.nameservers
+        searches += config.searches
+        options |= {each.name or "": each.value or "" for each in config.options}
     yield from (f"nameserver {each}" for each in dict.fromkeys(servers))
     if searches:
         yield f"search {' '.join(dict.fromkeys(searches))}"
     if options:
-        yield f"options {' '.join(options)}"
+        yield "options " + " ".join(f"{name}:{value}" if value else name for name, value in options.items())
 
 
-def _policy(pod: Pod, nameserver: str | None) -> tuple[list[str], list[str], list[str]]:
-    """Return the name servers, search domains and options of the Pod's DNS policy. Without a DNS server of the
-    cluster, they are those of this machine.
-    """
-    policy = pod.spec.dns_policy or "ClusterFirst"
-    if policy == "None":
-        return [], [], []
-    servers, searches, options = _of_machine()
-    is_cluster = policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not pod.spec.host_network)
-    if nameserver is None or not is_cluster:
-        return servers, searches, options
-    domains = [f"{pod.metadata.namespace}.svc.{DOMAIN}", f"svc.{DOMAIN}", DOMAIN]
-    return [nameserver], [*domains, *searches], ["ndots:5"]
-
-
-def _of_machine() -> tuple[list[str], list[str], list[str]]:
+def _of_machine() -> tuple[list[str], list[str], dict[str, str]]:
     """Return the name servers, search domains and options of this machine."""
-    path, found = Path("/etc/resolv.conf"), {"nameserver": list[str](), "search": list[str](), "options": list[str]()}
+    servers: list[str] = []
+    searches: list[str] = []
+    options: dict[str, str] = {}
+    path = Path("/etc/resolv.conf")
     for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
-        word, *values = line.split() or [""]
-        if word in found:
-            found[word] = [*found[word], *values] if word == "nameserver" else values
-    return found["nameserver"], found["search"], found["options"]
+        match line.split():
+            case ["nameserver", address, *_]:
+                servers.append(address)
+            case ["search", *domains]:
+                searches = domains
+            case ["options", *pairs]:
+                options |= {name: value for name, _, value in (each.partition(":") for each in pairs)}
+            case _:
+                pass
+    return servers, searches, options

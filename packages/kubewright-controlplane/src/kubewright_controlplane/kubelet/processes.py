@@ -16,7 +16,6 @@ from kubewright._runtime.scratch import scratch_folder
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Request, Result
-from kubewright.controllers._reconcile import EventRecorder
 from kubewright.controllers.sources import Channel
 from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.common.network import PodAddresses, ProcessNetwork
@@ -31,7 +30,7 @@ from kubewright_controlplane.kubelet.process import Reaper
 from kubewright_controlplane.kubelet.runtime import confirm_terminated
 from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, Pause, PodEvent, PodSandbox
 from kubewright_controlplane.kubelet.simulated import ANNOTATION
-from kubewright_controlplane.kubelet.status import status_with
+from kubewright_controlplane.kubelet.status import report_deadline, status_with
 from kubewright_controlplane.ports import LOOPBACK
 
 TABLE: Final = "images.json"
@@ -215,17 +214,14 @@ class ProcessRuntime:
         runner = self._pods.runner(pod)
         if runner is None:
             images = self._pods.images_of(pod)
-            isolation = await self._isolation(ctx) if any(each.sandbox for each in images.values()) else None
-            nameserver = await self._nameserver() if self._nameserver is not None else None
-            sandbox = self._sandbox(pod, node, address, nameserver, ctx.events, isolation)
+            sandbox = await self._sandbox(ctx, node, address, images)
             runner = self._pods.start(pod, images, sandbox)
         await runner.update(pod)
         if pod.metadata.deletion_timestamp is not None:
             runner.stop(float(pod.metadata.deletion_grace_period_seconds or 0))
         status = status_with(pod, runner.outcome, host, address, runner.statuses(), self._clock.now())
         if runner.deadline_exceeded:
-            status.reason = "DeadlineExceeded"
-            status.message = "Pod was active on the node longer than the specified deadline"
+            report_deadline(status)
         ended = runner.ended  # before the status is sent: a later end is reported by another reconcile
         await ctx.update_status(status)
         if ended and pod.metadata.deletion_timestamp is not None:
@@ -249,15 +245,11 @@ class ProcessRuntime:
             ctx.log.warning("Sandbox not found", reason=found)
         return None
 
-    def _sandbox(
-        self,
-        pod: Pod,
-        node: Node,
-        address: str,
-        nameserver: str | None,
-        events: EventRecorder,
-        isolation: Isolation | None,
-    ) -> PodSandbox:
+    async def _sandbox(self, ctx: Context[Pod], node: Node, address: str, images: Mapping[str, Image]) -> PodSandbox:
+        pod, events = ctx.object, ctx.events
+
+        isolation = await self._isolation(ctx) if any(each.sandbox for each in images.values()) else None
+
         def emit(event: PodEvent) -> None:
             record = events.warning if event.type == "Warning" else events.normal
             record(pod, event.reason, event.note, action="Run")
@@ -266,7 +258,7 @@ class ProcessRuntime:
             folder=self._pods.folder_of(pod),
             address=self._network.process_address(address) or LOOPBACK,
             host=address_of(node) or "",
-            nameserver=nameserver,
+            nameserver=await self._nameserver() if self._nameserver is not None else None,
             allocatable=node.status.allocatable,
             api=self._api,
             folders=self._pods.folders,
