@@ -68,6 +68,7 @@ class Environment:
         self._host_paths = [Path(each).absolute() for each in host_paths]
         self._data = server.data
         self._kubelet: KubeletAPI | None = None
+        self._pods: ProcessPods | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Cluster:
@@ -79,6 +80,7 @@ class Environment:
             if self._controllers:
                 own = self._data or folder
                 pods = ProcessPods(own / "nodes", images=self._images, host_paths=self._host_paths)
+                self._pods = pods
                 pods.private = lambda: (own, folder, *self.served.kubeconfigs)
                 self._kubelet = KubeletAPI(pods)
                 self.served.extensions = [embedded_extension(pods.images.path)]
@@ -92,6 +94,11 @@ class Environment:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._stack.aclose()
+
+    async def reason_without_sandbox(self) -> str | None:
+        """Return why Pods run as processes without a sandbox on this machine; None if they have one."""
+        found = await self._pods.isolation() if self._pods is not None else None
+        return found if isinstance(found, str) else None
 
     async def _ask_kubelet(self, request: Request) -> Response:
         return await self._kubelet.handle(request) if self._kubelet is not None else Response(404)

@@ -5,12 +5,12 @@ Follows k8s.io/kubernetes pkg/kubelet/kubelet_pods.go and pkg/kubelet/network/dn
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from kubewright.apis.core.v1 import Pod
-from kubewright_controlplane.kubelet.sandbox import PodSandbox
 
 DOMAIN: Final = "cluster.local"
 _LOCAL: Final = (
@@ -25,7 +25,9 @@ _HOST_NAME_LENGTH: Final = 63
 
 
 def hostname_of(pod: Pod) -> str:
-    """Return the host name of a Pod."""
+    """Return the host name of a Pod; that of this machine if it uses the network of its host."""
+    if pod.spec.host_network:
+        return socket.gethostname()
     if pod.spec.hostname_override:
         return pod.spec.hostname_override
     name = (pod.spec.hostname or pod.metadata.name)[:_HOST_NAME_LENGTH].rstrip("-.")
@@ -37,14 +39,13 @@ def domain_of(pod: Pod) -> str:
     return f"{pod.spec.subdomain}.{pod.metadata.namespace}.svc.{DOMAIN}" if pod.spec.subdomain else ""
 
 
-def pod_files(pod: Pod, sandbox: PodSandbox) -> Sequence[tuple[Path, str]]:
-    """Write the files of a Pod, and return where containers see them."""
-    folder = sandbox.folder / "etc"
+def pod_files(pod: Pod, folder: Path, address: str, nameserver: str | None) -> Sequence[tuple[Path, str]]:
+    """Write the files of a Pod to `folder`, and return where containers see them."""
     folder.mkdir(exist_ok=True)
     contents = {
-        "hosts": "\n".join(_hosts(pod, sandbox.address)) + "\n",
+        "hosts": "\n".join(_hosts(pod, address)) + "\n",
         "hostname": f"{hostname_of(pod)}\n",
-        "resolv.conf": "\n".join(_resolver(pod, sandbox.nameserver)) + "\n",
+        "resolv.conf": "\n".join(_resolver(pod, nameserver)) + "\n",
     }
     for name, content in contents.items():
         (folder / name).write_text(content)

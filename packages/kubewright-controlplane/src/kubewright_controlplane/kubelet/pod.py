@@ -151,6 +151,8 @@ class PodRunner:
             for each in (*self._inits, *self._ephemerals):
                 each.stop(grace_of(self._pod))
             await asyncio.gather(*self._sidecars)
+            if self._sandbox.pause is not None:
+                await self._sandbox.pause.end()
 
     @property
     def _all(self) -> tuple[ContainerRunner, ...]:

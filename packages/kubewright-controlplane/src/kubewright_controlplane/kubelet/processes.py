@@ -28,7 +28,7 @@ from kubewright_controlplane.kubelet.node import address_of
 from kubewright_controlplane.kubelet.pod import PodRunner
 from kubewright_controlplane.kubelet.process import Reaper
 from kubewright_controlplane.kubelet.runtime import confirm_terminated
-from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, PodEvent, PodSandbox
+from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, Pause, PodEvent, PodSandbox
 from kubewright_controlplane.kubelet.simulated import ANNOTATION
 from kubewright_controlplane.kubelet.status import report_deadline, status_with
 from kubewright_controlplane.ports import LOOPBACK
@@ -248,6 +248,8 @@ class ProcessRuntime:
     async def _sandbox(self, ctx: Context[Pod], node: Node, address: str, images: Mapping[str, Image]) -> PodSandbox:
         pod, events = ctx.object, ctx.events
 
+        isolation = await self._isolation(ctx) if any(each.sandbox for each in images.values()) else None
+
         def emit(event: PodEvent) -> None:
             record = events.warning if event.type == "Warning" else events.normal
             record(pod, event.reason, event.note, action="Run")
@@ -264,7 +266,8 @@ class ProcessRuntime:
             clock=self._pods.clock,
             reaper=self._pods.reaper,
             image=self._pods.images.get,
-            isolation=await self._isolation(ctx) if any(each.sandbox for each in images.values()) else None,
+            isolation=isolation,
+            pause=Pause(isolation.pause(), self._pods.reaper) if isolation and _shares_processes(pod) else None,
             emit=emit,
             changed=partial(self._pods.changed.send, _name_of(pod)),
         )
@@ -280,6 +283,10 @@ class ProcessRuntime:
         if self._addresses is None:
             return LOOPBACK
         return self._addresses.of(ctx.request, ctx.object.status.pod_ip)
+
+
+def _shares_processes(pod: Pod) -> bool:
+    return bool(pod.spec.share_process_namespace) and not pod.spec.host_pid
 
 
 async def _remove(runner: PodRunner) -> None:
