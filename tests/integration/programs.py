@@ -33,10 +33,10 @@ class Programs:
         self.table = ImageTable(cluster.config.image_table)
         self._names: list[str] = []
 
-    def image(self, program: str, **more: Any) -> str:
+    def image(self, program: str, *, sandbox: bool = False, **more: Any) -> str:
         """Add an image that runs `program`. Returns its name."""
         name = f"registry.test/program:{secrets.token_hex(4)}"
-        self.table.put(name, Image((sys.executable, "-S", "-u", "-c", program), **more))
+        self.table.put(name, Image((sys.executable, "-S", "-u", "-c", program), sandbox=sandbox, **more))
         self._names.append(name)
         return name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -50,12 +50,14 @@ class Environment:
         controllers: bool = True,
         options: ControlPlaneOptions | None = None,
         images: Mapping[str, Image] | None = None,
+        host_paths: Iterable[Path | str] = (),
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
         """Without `controllers`, the API server runs alone, as under envtest.
 
-        Pods of `images` run as processes on this machine: `STAND_INS`, or images with commands of your own.
+        Pods of `images` run as processes on this machine: `STAND_INS`, or images with commands of your own. They may
+        use `hostPath` volumes below `host_paths`.
         """
         self._server = server = server or ServerOptions()
         self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)
@@ -63,6 +65,7 @@ class Environment:
         self._options = options
         self._migrates_storage = server.is_on(STORAGE_MIGRATION)
         self._images = images
+        self._host_paths = [Path(each).absolute() for each in host_paths]
         self._data = server.data
         self._kubelet: KubeletAPI | None = None
         self._stack = AsyncExitStack()
@@ -74,7 +77,9 @@ class Environment:
             stack.push_async_callback(self.served.close)
             folder = stack.enter_context(scratch_folder())
             if self._controllers:
-                pods = ProcessPods((self._data or folder) / "nodes", images=self._images)
+                own = self._data or folder
+                pods = ProcessPods(own / "nodes", images=self._images, host_paths=self._host_paths)
+                pods.private = lambda: (own, folder, *self.served.kubeconfigs)
                 self._kubelet = KubeletAPI(pods)
                 self.served.extensions = [embedded_extension(pods.images.path)]
                 await self._start_controllers(stack, pods, network)

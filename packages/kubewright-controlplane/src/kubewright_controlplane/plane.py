@@ -31,7 +31,7 @@ from kubewright_controlplane.controllers.nodelifecycle import node_lifecycle_con
 from kubewright_controlplane.controllers.podgarbage import pod_garbage_controller
 from kubewright_controlplane.controllers.replicaset import replicaset_controller
 from kubewright_controlplane.controllers.serviceaccount import serviceaccount_controller
-from kubewright_controlplane.controllers.storage import provisioner
+from kubewright_controlplane.controllers.storage import ephemeral, provisioner
 from kubewright_controlplane.controllers.storage.claims import claim_controller
 from kubewright_controlplane.controllers.storage.volumes import volume_controller
 from kubewright_controlplane.controllers.storagemigration import storage_version_migrator
@@ -42,6 +42,7 @@ from kubewright_controlplane.kubelet.kubelet import kubelet
 from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
 from kubewright_controlplane.kubelet.processes import ProcessPods, ProcessRuntime
 from kubewright_controlplane.kubelet.sandbox import APIAddress
+from kubewright_controlplane.kubelet.storage import volume_cleaner
 from kubewright_controlplane.ondemand import OnDemand
 from kubewright_controlplane.proxy import services
 from kubewright_controlplane.proxy.services import ServiceProxy
@@ -65,6 +66,7 @@ NAMES: Final = tuple(
             "endpoints-controller",
             "endpointslice-controller",
             "endpointslice-mirroring-controller",
+            ephemeral.NAME,
             GARBAGE_COLLECTOR,
             "job-controller",
             "namespace-controller",
@@ -194,6 +196,7 @@ class ControlPlane:
             "endpoints-controller": [endpoints_controller()],
             "endpointslice-controller": [endpointslice_controller()],
             "endpointslice-mirroring-controller": [endpointslicemirroring_controller()],
+            ephemeral.NAME: [ephemeral.ephemeral_volume_controller()],
             "job-controller": [job_controller(live, clock)],
             "namespace-controller": [namespace_controller(live, clock)],
             "node-lifecycle-controller": [
@@ -209,7 +212,11 @@ class ControlPlane:
             "taint-eviction-controller": [taint_eviction_controller(clock)],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
-            KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],
+            KUBELET: [
+                kubelet(clock, self._processes),
+                node_controller(self._options.version, clock),
+                *([volume_cleaner(self._options.processes.folders)] if self._options.processes else []),
+            ],
             PROXY: [services.proxy(self._services)] if self._services else [],
             PROVISIONER: [provisioner.provisioner()],
         }

@@ -53,6 +53,8 @@ class ServedAPI:
         self.authority = CertificateAuthority.kept_in(data) if data is not None else CertificateAuthority.create()
         self.extensions: list[JSONObject] = []
         """Extensions of the cluster in kubeconfigs."""
+        self.kubeconfigs: set[Path] = set()
+        """The files that `write_kubeconfig` has written."""
         self._host = host
         self._tls = self._context()
         self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls, admit=self.api.admit)
@@ -120,6 +122,7 @@ class ServedAPI:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         Path(temporary).replace(path)
+        self.kubeconfigs.add(path.absolute())
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:

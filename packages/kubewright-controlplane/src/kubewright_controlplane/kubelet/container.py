@@ -243,7 +243,7 @@ class ContainerRunner:
             container_id=self._id,
             exit_code=code,
             reason=reason,
-            message=message or termination_message(self.spec, self._sandbox) or None,
+            message=message or termination_message(self.spec, self._image, self._sandbox) or None,
             started_at=at,
             finished_at=self._sandbox.clock.now(),
         )
@@ -363,7 +363,7 @@ class ContainerRun:
         process = await Process.start(
             command, sandbox.reaper, distribute, stdin=bool(spec.stdin), terminal=bool(spec.tty)
         )
-        return cls(spec, command, process, outputs, pod, sandbox)
+        return cls(spec, replace(command, inside=process.pid), process, outputs, pod, sandbox)
 
     @property
     def pid(self) -> int:

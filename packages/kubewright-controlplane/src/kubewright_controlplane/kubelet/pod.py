@@ -134,6 +134,7 @@ class PodRunner:
 
     def remove(self) -> None:
         """Remove its files."""
+        self._volumes.remove()
         shutil.rmtree(self._sandbox.folder, ignore_errors=True)
 
     async def _run(self) -> None:
