@@ -70,6 +70,7 @@ async def test_keys_are_private_and_do_not_follow_links(tmp_path: Path, name: st
     await served.close()
     assert not elsewhere.exists()
     assert {stat.S_IMODE(file.stat().st_mode) for file in data.iterdir() if file.is_file()} == {0o600}
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in data.iterdir() if folder.is_dir()} <= {0o700}
     assert not any(file.is_symlink() for file in data.iterdir())
 
 
