@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kubewright.apis.apps.v1 import Deployment, DeploymentSpec
 from kubewright.apis.autoscaling.v2 import (
     CrossVersionObjectReference,
@@ -59,8 +61,9 @@ def is_limited(hpa: HorizontalPodAutoscaler) -> bool:
     return reasons.get("ScalingLimited") == "TooManyReplicas"
 
 
-async def test_a_deployment_follows_the_usage_of_its_pods() -> None:
-    options = ControlPlaneOptions(autoscaler_seconds=0.05)
+@pytest.mark.parametrize("metrics", [False, True], ids=["simulated", "metrics API"])
+async def test_a_deployment_follows_the_usage_of_its_pods(*, metrics: bool) -> None:
+    options = ControlPlaneOptions(autoscaler_seconds=0.05, metrics=metrics)
     async with Environment(options=options) as cluster:
         client = cluster.client
         await client.create(deployment("80%"))
