@@ -109,7 +109,7 @@ def command(
     its terminal is closed.
     """
     logs.configure("console", log_level)
-    options = ControlPlaneOptions(disabled=disable, nodes=nodes)
+    options = ControlPlaneOptions(disabled=disable, nodes=nodes, metrics=True)
     environment = Environment(
         server=ServerOptions(data=data, runtime_config=_runtime_config(runtime_config)),
         controllers=not bare,

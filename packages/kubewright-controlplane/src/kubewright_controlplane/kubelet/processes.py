@@ -82,6 +82,10 @@ class ProcessPods:
         """Return the runner of the Pod with this name."""
         return self._runners.get(name)
 
+    def process_ids(self) -> dict[str, dict[str, int]]:
+        """Return the first processes of all containers that run, by the UIDs of the Pods and the containers' names."""
+        return {each.uid: each.process_ids for each in self._runners.values() if each.uid}
+
     def folder_of(self, pod: Pod) -> Path:
         """Return the folder of a Pod: its volumes and logs."""
         return self._folder / "pods" / (pod.metadata.uid or "")
