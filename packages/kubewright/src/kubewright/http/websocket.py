@@ -47,6 +47,10 @@ class WebSocket:
         """Send a binary message. Raises ConnectionFailed if one side has closed."""
         await self._send(BytesMessage(data=message))
 
+    async def send_text(self, message: bytes) -> None:
+        """Send a text message, given in UTF-8. Raises ConnectionFailed if one side has closed."""
+        await self._send(TextMessage(data=message.decode()))
+
     async def close(self, code: int = 1000) -> None:
         """Send the close message. Does nothing the second time."""
         if self._connection.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
@@ -81,6 +85,7 @@ class WebSocket:
 def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocket], Awaitable[None]]) -> Response:
     """Return the response that changes to WebSocket, with the first of the client's protocols that is in `protocols`.
 
+    If `protocols` is empty, no subprotocol is negotiated, and `WebSocket.protocol` is empty.
     A request that can't be answered so gets 400, with what is wrong in plain text.
     """
     headers = request.headers
@@ -94,16 +99,18 @@ def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocke
         or not key
     ):
         return _refused("a WebSocket is asked for by GET, in version 13 and with a key")
-    if chosen is None:
+    if chosen is None and protocols:
         return _refused(f"none of the protocols {', '.join(offered)} is spoken here, but {', '.join(protocols)}")
     answer = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
 
     async def begin(tunnel: Tunnel) -> None:
-        socket = WebSocket(tunnel, chosen)
+        socket = WebSocket(tunnel, chosen or "")
         await speak(socket)
         await socket.close()
 
-    agreed = {"upgrade": "websocket", "sec-websocket-accept": answer, "sec-websocket-protocol": chosen}
+    agreed = {"upgrade": "websocket", "sec-websocket-accept": answer}
+    if chosen is not None:
+        agreed["sec-websocket-protocol"] = chosen
     return Response(101, agreed, tunnel=begin)
 
 

@@ -124,7 +124,7 @@ class _ResourceRequest:
             case "list":
                 return await self._list()
             case "watch":
-                return self._watch()
+                return await self._watch()
             case "create":
                 return await self._create()
             case "update":
@@ -155,12 +155,18 @@ class _ResourceRequest:
         conversions = await conversions_for(self._resource, page.entries)
         return await settle(lambda: show.page(page), conversions)
 
-    def _watch(self) -> Response:
+    async def _watch(self) -> Response:
         show = self._representation()
         if show.content_type == PROTOBUF:
             raise NotAcceptable("only the following media types are accepted: application/json;stream=watch")
         options = requestinfo.watch_options(self._query, self._namespace, self._info.name)
         watch = Watch(self._registry.store, self._resource, options, show, self._clock)
+        if self._request.upgrade == "websocket":
+            from kubewright_controlplane.apiserver.endpoints.websocketwatch import (
+                serve_watch,
+            )  # its library loads slowly
+
+            return await serve_watch(self._request, watch)
         response = answers.document(200, b"", show.content_type)
         response.body = watch
         return response
