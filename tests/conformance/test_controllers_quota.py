@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from conformance.rawapi import API, until
 
 
+async def reported(api: API, quota: str, **wanted: str) -> dict[str, Any]:
+    """Wait until a quota reports this usage, and return its status."""
+
+    async def check() -> dict[str, Any] | None:
+        status: dict[str, Any] = (await api.get(quota)).expect(200).json.get("status", {})
+        return status if wanted.items() <= status.get("used", {}).items() else None
+
+    status: dict[str, Any] = await until(check)
+    return status
+
+
 async def test_a_quota_follows_what_is_used(api: API, ns: str) -> None:
-    async def used(**wanted: str) -> dict[str, Any]:
-        async def check() -> dict[str, Any] | None:
-            status: dict[str, Any] = (await api.get(f"{ns}/resourcequotas/q")).expect(200).json.get("status", {})
-            return status if wanted.items() <= status.get("used", {}).items() else None
-
-        status: dict[str, Any] = await until(check)
-        return status
-
+    used = partial(reported, api, f"{ns}/resourcequotas/q")
     requests = {"requests": {"cpu": "100m"}, "limits": {"memory": "64Mi"}}
     pod = {"containers": [{"name": "c", "image": "nginx:1", "resources": requests}], "terminationGracePeriodSeconds": 0}
     for name in ("one", "two"):
@@ -35,6 +40,35 @@ async def test_a_quota_follows_what_is_used(api: API, ns: str) -> None:
     (await api.patch(f"{ns}/resourcequotas/q", {"spec": {"hard": {"configmaps": "9", "pods": "4"}}})).expect(200)
     status = await used(configmaps="1")
     assert status["hard"] == {**hard, "configmaps": "9", "pods": "4"}
+
+
+async def test_a_quota_counts_objects_of_any_kind_and_claims_of_a_storage_class(api: API, ns: str) -> None:
+    used = partial(reported, api, f"{ns}/resourcequotas/q")
+    of_class = "gold.storageclass.storage.k8s.io"
+    hard = {
+        "count/replicasets.apps": "1",
+        f"{of_class}/persistentvolumeclaims": "1",
+        f"{of_class}/requests.storage": "2Gi",
+    }
+    (await api.post(f"{ns}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})).expect(201)
+    await used(**dict.fromkeys(hard, "0"))
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    sets = ns.replace("/api/v1", "/apis/apps/v1") + "/replicasets"
+    (await api.post(sets, {"metadata": {"name": "one"}, "spec": spec})).expect(201)
+    await used(**{"count/replicasets.apps": "1"})
+    why = (await api.post(sets, {"metadata": {"name": "two"}, "spec": spec})).expect(403).message
+    assert "exceeded quota: q, requested: count/replicasets.apps=1, used: count/replicasets.apps=1, limited: " in why
+    (await api.delete(f"{sets}/one")).expect(200)
+    await used(**{"count/replicasets.apps": "0"})
+    for name, storage_class in (("gold", "gold"), ("other", "silver")):
+        claim = {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": storage_class,
+        }
+        (await api.post(f"{ns}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": claim})).expect(201)
+    await used(**{f"{of_class}/persistentvolumeclaims": "1", f"{of_class}/requests.storage": "1Gi"})
 
 
 async def test_a_namespace_reports_what_keeps_it(api: API, ns: str) -> None:
@@ -80,3 +114,61 @@ async def test_a_namespace_reports_what_keeps_it(api: API, ns: str) -> None:
         ),
     }
     (await api.patch(f"{path}/configmaps/held", {"metadata": {"finalizers": None}})).expect(200)
+
+
+async def test_a_quota_of_a_scope_limits_only_the_pods_in_it(api: API, ns: str) -> None:
+    selector = {
+        "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["system-node-critical"]}]
+    }
+    critical = {"hard": {"pods": "1"}, "scopeSelector": selector}
+    quota = {"metadata": {"name": "critical"}, "spec": critical}
+    (await api.post(f"{ns}/resourcequotas", quota)).expect(201)
+    crossing = {"hard": {"pods": "0"}, "scopes": ["CrossNamespacePodAffinity"]}
+    (await api.post(f"{ns}/resourcequotas", {"metadata": {"name": "crossing"}, "spec": crossing})).expect(201)
+
+    async def counted() -> bool:
+        quotas = (await api.get(f"{ns}/resourcequotas")).json["items"]
+        return all("pods" in each.get("status", {}).get("used", {}) for each in quotas)
+
+    await until(counted)
+
+    def pod(name: str, **spec: Any) -> dict[str, Any]:
+        return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+
+    (await api.post(f"{ns}/pods", pod("other"))).expect(201)
+    (await api.post(f"{ns}/pods", pod("one", priorityClassName="system-node-critical"))).expect(201)
+    refused = (await api.post(f"{ns}/pods", pod("two", priorityClassName="system-node-critical"))).expect(403)
+    assert refused.message.endswith("exceeded quota: critical, requested: pods=1, used: pods=1, limited: pods=1")
+    term = {"topologyKey": "zone", "namespaces": ["other"]}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    refused = (await api.post(f"{ns}/pods", pod("three", affinity=affinity))).expect(403)
+    assert "exceeded quota: crossing" in refused.message
+
+
+async def test_scopes_of_a_quota_are_validated(api: API, ns: str) -> None:
+    async def faults(hard: dict[str, str], **spec: Any) -> list[str]:
+        body = {"metadata": {"name": "q"}, "spec": {"hard": hard, **spec}}
+        answer = (await api.post(f"{ns}/resourcequotas?dryRun=All", body)).expect(422)
+        return [f"{field}: {message}" for _, field, message in answer.causes]
+
+    async def selected(**requirement: Any) -> list[str]:
+        return await faults({"pods": "1"}, scopeSelector={"matchExpressions": [requirement]})
+
+    path = "spec.scopeSelector.matchExpressions"
+    why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+    assert await selected(scopeName="PriorityClass", operator="In") == [f"{path}.values: Required value: {why}"]
+    assert await selected(scopeName="Big", operator="Has") == [
+        f'{path}.scopeName: Invalid value: "Big": unsupported scope',
+        f'{path}.operator: Invalid value: "Has": not a valid selector operator',
+    ]
+    assert (await selected(scopeName="BestEffort", operator="In", values=["a"]))[0].startswith(
+        f"{path}.operator: Invalid value: \"In\": must be 'Exists' when scope is any of"
+    )
+    assert await faults({"requests.storage": "1"}, scopes=["Terminating"]) == [
+        'spec.scopes: Invalid value: ["Terminating"]: unsupported scope applied to resource'
+    ]
+    ratio = {"type": "Container", "max": {"cpu": "2"}, "min": {"cpu": "1"}, "maxLimitRequestRatio": {"cpu": "3"}}
+    body = {"metadata": {"name": "l"}, "spec": {"limits": [ratio]}}
+    refused = (await api.post(f"{ns}/limitranges?dryRun=All", body)).expect(422)
+    why = 'Invalid value: "3": ratio 3 is greater than max/min = 2.000000'
+    assert refused.causes == [("FieldValueInvalid", "spec.limits[0].maxLimitRequestRatio[cpu]", why)]

@@ -525,3 +525,116 @@ async def test_a_root_without_a_type_may_have_a_status(api: API) -> None:
         "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [version]},
     }
     (await api.post(f"{crds}?dryRun=All", body)).expect(201)
+
+
+async def test_null_in_an_enumeration_is_stored(api: API) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "nullable": True, "enum": [None, "x"]}}}
+    body = crd("nulls", "enum.example.com", schema={"openAPIV3Schema": schema}, subresources={})
+    made = (await api.post(f"{CRDS}?dryRun=All", body)).expect(201).json
+    stored = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert stored["properties"]["a"]["enum"] == [None, "x"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "unrecognized"),
+    [
+        ({"type": "string", "format": "binary"}, "binary"),
+        ({"type": "string", "format": "int64"}, "int64"),
+        ({"type": "integer", "format": "int64"}, ""),
+        ({"type": "integer", "format": "double"}, "double"),
+        ({"type": "string", "format": "date-time"}, ""),
+        ({"type": "object", "additionalProperties": {"type": "string", "format": "ip"}}, "ip"),
+        ({"type": "string", "anyOf": [{"not": {"format": "ip"}}]}, "ip"),
+        ({"type": "array", "items": {"type": "string", "format": "ip"}}, "ip"),
+    ],
+)
+async def test_unrecognized_formats_are_warned_of(api: API, schema: dict[str, Any], unrecognized: str) -> None:
+    root = {"type": "object", "properties": {"a": schema}}
+    body = crd("formats", "format.example.com", schema={"openAPIV3Schema": root}, subresources={})
+    made = (await api.post(f"{CRDS}?dryRun=All", body)).expect(201)
+    assert made.headers.get("warning", "") == (
+        f'299 - "unrecognized format \\"{unrecognized}\\""' if unrecognized else ""
+    )
+
+
+async def test_the_cost_of_an_evaluation_is_limited_by_call_and_by_request(api: API, ns: str) -> None:
+    pairs = "self.n.all(x, self.n.all(y, x + y >= {}))"
+    numbers = {"type": "array", "maxItems": 1000, "items": {"type": "integer"}}
+    rules = [{"rule": pairs.format(-each)} for each in range(12)]
+    schema = {"type": "object", "properties": {"n": numbers}, "x-kubernetes-validations": rules}
+    group = f"costs{secrets.token_hex(3)}.example.com"
+    body = crd("costs", group, schema={"openAPIV3Schema": schema}, subresources={})
+    (await api.post(CRDS, body)).expect(201)
+    path = f"{ns.replace('/api/v1', f'/apis/{group}/v1')}/costs"
+
+    async def is_served() -> bool:
+        return (await api.get(path)).status == 200
+
+    await until(is_served)
+
+    async def faults(count: int) -> list[str]:
+        obj = {"apiVersion": f"{group}/v1", "kind": "Gizmo", "metadata": {"name": "a"}, "n": [1] * count}
+        answer = await api.post(f"{path}?dryRun=All", obj)
+        return [message for _, _, message in answer.causes] if answer.status == 422 else []
+
+    assert await faults(200) == []
+    assert await faults(365) == [
+        'Invalid value: "object": validation failed due to running out of cost budget, '
+        "no further validation rules will be run"
+    ]
+    why = "no further validation rules will be run due to call cost exceeds limit for rule"
+    assert await faults(400) == [
+        f"Invalid value: \"object\": 'operation cancelled: actual cost limit exceeded': {why}: {pairs.format(0)}"
+    ]
+    await api.delete(f"{CRDS}/costs.{group}")
+
+
+async def test_values_of_another_type_are_reported_by_the_format(api: API, ns: str) -> None:
+    fields = {
+        "count": {"type": "integer", "format": "int32"},
+        "ratio": {"type": "number", "format": "double"},
+        "data": {"type": "string", "format": "byte"},
+        "plain": {"type": "integer"},
+        "left": {"type": "string"},
+        "right": {"type": "string"},
+        "free": {
+            "type": "array",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "items": {"type": "object", "properties": {"known": {"type": "object", "properties": {}}}},
+        },
+    }
+    rule = {"rule": "size(self.left) > 0 || size(self.right) > 0"}
+    spec = {"type": "object", "properties": {**fields, "size": {"type": "integer"}}}
+    group = f"formats{secrets.token_hex(3)}.example.com"
+    properties = {"spec": spec | {"x-kubernetes-validations": [rule]}, "status": {"type": "object"}}
+    body = crd("values", group, schema={"openAPIV3Schema": {"type": "object", "properties": properties}})
+    (await api.post(CRDS, body)).expect(201)
+    path = f"{ns.replace('/api/v1', f'/apis/{group}/v1')}/values"
+
+    async def is_served() -> bool:
+        return (await api.get(path)).status == 200
+
+    await until(is_served)
+
+    async def written(spec: Any, code: int) -> Any:
+        obj = {"apiVersion": f"{group}/v1", "kind": "Gizmo", "metadata": {"name": "a"}, "spec": spec}
+        return (await api.post(f"{path}?dryRun=All", obj)).expect(code)
+
+    for field, value, expected, found in (
+        ("count", True, "int32", ""),
+        ("count", 1.5, "int32", "float64"),
+        ("count", "x", "integer", "string"),
+        ("ratio", {}, "double", ""),
+        ("data", 5, "byte", "int64"),
+        ("plain", 1.5, "integer", "number"),
+    ):
+        message = (await written({field: value}, 422)).causes[0][2]
+        assert message == f'Invalid value: "{found}": spec.{field} in body must be of type {expected}: "{found}"'
+
+    unanswered = (await written({}, 422)).causes[0][2]
+    assert unanswered == f'Invalid value: "object": no such key: left evaluating rule: {rule["rule"]}'
+    why = ".spec.size accessor error: 5 is of the type int64, expected map[string]interface{}"
+    assert ("FieldValueInvalid", ".spec.size", f"Invalid value: 0: {why}") in (await written(5, 422)).causes
+    kept = (await written({"left": "x", "free": [{"unknown": 1, "known": {"pruned": 1}}]}, 201)).json
+    assert kept["spec"]["free"] == [{"unknown": 1, "known": {}}]
+    await api.delete(f"{CRDS}/values.{group}")

@@ -6,11 +6,8 @@ import asyncio
 import base64
 import json
 from typing import Any
-from urllib.parse import urlsplit
 
 from conformance.rawapi import API, Stream
-from kubewright.client._auth import pair_of
-from kubewright.client._tls import client_context
 
 
 def config_map(name: str, **labels: str) -> dict[str, Any]:
@@ -214,34 +211,3 @@ async def test_events_are_selected_by_the_field_names_of_their_version(api: API,
     for path, name in ((f"{ns}/events", "reportingComponent"), (newer, "reportingController")):
         found = (await api.get(f"{path}?fieldSelector={name}%3D")).expect(200).json["items"]
         assert [each["metadata"]["name"] for each in found] == ["e"]
-
-
-async def test_a_watch_over_a_websocket_sends_each_event_as_a_text_message(api: API, ns: str) -> None:
-    (await api.post(f"{ns}/configmaps", {"metadata": {"name": "first"}})).expect(201)
-    url, config = urlsplit(api.config.server), api.config
-    reader, writer = await asyncio.open_connection(url.hostname, url.port, ssl=client_context(config, pair_of(config)))
-    target = f"{ns}/configmaps?watch=true&fieldSelector=metadata.name%21%3Dkube-root-ca.crt"
-    head = [f"GET {target} HTTP/1.1", f"Host: {url.netloc}", f"Origin: {api.config.server}"]
-    head += ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"]
-    head += ["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]
-    head += [f"Authorization: Bearer {config.token}"] if config.token else []
-    writer.write(("\r\n".join(head) + "\r\n\r\n").encode())
-    answer = (await reader.readuntil(b"\r\n\r\n")).lower()
-    assert answer.startswith(b"http/1.1 101 ")
-    assert b"sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo=" in answer
-    assert b"sec-websocket-protocol" not in answer
-
-    async def event() -> tuple[int, bytes]:
-        first, length = await reader.readexactly(2)
-        if length == 126:
-            length = int.from_bytes(await reader.readexactly(2))
-        return first, await reader.readexactly(length)
-
-    text = 0x81
-    for wanted in ("first", "second"):
-        kind, message = await event()
-        assert (kind, message[-1:]) == (text, b"\n")
-        assert (json.loads(message)["type"], json.loads(message)["object"]["metadata"]["name"]) == ("ADDED", wanted)
-        if wanted == "first":
-            (await api.post(f"{ns}/configmaps", {"metadata": {"name": "second"}})).expect(201)
-    writer.close()

@@ -39,6 +39,9 @@ Place = tuple[str, str]
 SET_BY_SERVER = {("io.k8s.api.core.v1.Namespace", "spec")}
 """Fields that the server sets on every object. They are not defaults: no manager owns them."""
 
+SET_BY_CODE = {("io.k8s.api.apps.v1.StatefulSetUpdateStrategy", "type")}
+"""Fields whose default depends on other fields, although no sample shows it."""
+
 
 @dataclass
 class Defaults:
@@ -74,7 +77,7 @@ def _divide(sightings: _Sightings, created: list[JSONObject]) -> Defaults:
     found = Defaults({}, [], created)
     for place, values in sorted(sightings.added.items()):
         differs = place in sightings.left_out or any(value != values[0] for value in values)
-        if differs or place in SET_BY_SERVER or TIME.search(str(values[0])):
+        if differs or place in SET_BY_SERVER | SET_BY_CODE or TIME.search(str(values[0])):
             found.conditional.append(".".join(place))
         elif values[0] is not None:
             found.unconditional[place] = _without_nulls(values[0])

@@ -29,6 +29,7 @@ QUIET = frozenset(
     (
         "ServiceAccount",
         "LimitRanger",
+        "TaintNodesByCondition",
         "Priority",
         "DefaultTolerationSeconds",
         "DefaultStorageClass",

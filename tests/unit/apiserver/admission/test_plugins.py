@@ -161,12 +161,6 @@ async def test_a_claim_in_use_is_kept_until_its_pod_is_gone(api: API) -> None:
     await api.rejected(404, "GET", f"{CLAIMS}/data")
 
 
-async def test_a_quota_with_an_unsupported_scope_is_rejected(api: API) -> None:
-    spec = {"hard": {"pods": "1"}, "scopes": ["PriorityClass"]}
-    status = await api.rejected(422, "POST", f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": spec})
-    assert "PriorityClass is not supported yet by the embedded API server" in status["message"]
-
-
 async def test_pod_security_labels_cause_a_warning(api: API) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     response = await api("POST", "/api/v1/namespaces", {"metadata": {"name": "n", "labels": labels}})

@@ -49,6 +49,20 @@ class KeyPair:
     key: bytes
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, completely or not at all. It replaces a symbolic link.
+
+    Creates the folder if needed.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(temporary).replace(path)
+
+
 class CertificateAuthority:
     """Signs certificates. It is created, or loaded from a folder."""
 
@@ -89,10 +103,8 @@ class CertificateAuthority:
                 raise ConfigError(f"{key_file} is not an elliptic curve key; delete it and ca.crt to create new ones")
             return cls(key, x509.load_pem_x509_certificate(certificate_file.read_bytes()))
         made = cls.create(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        certificate_file.write_bytes(made.certificate)
-        with os.fdopen(os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(_pem(made._key))
+        write_private(certificate_file, made.certificate)
+        write_private(key_file, _pem(made._key))
         return made
 
     @property

@@ -102,9 +102,12 @@ class APIServer:
             self._authentication.key_set,
         )
 
-    async def start(self) -> None:
-        """Create the objects that every cluster has and this one lacks."""
-        create_missing(self.resources, self.options)
+    async def start(self, service_cidr: str | None = None) -> None:
+        """Create the objects that every cluster has and this one lacks.
+
+        `service_cidr` replaces the range of the options. A range that is stored already takes precedence over both.
+        """
+        create_missing(self.resources, replace(self.options, service_cidr=service_cidr or self.options.service_cidr))
         self._aggregator.start()
         self._expiry.start()
         self._history_expiry.start()

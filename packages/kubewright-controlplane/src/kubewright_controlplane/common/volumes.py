@@ -13,6 +13,8 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """The annotation by which the scheduler requests a volume for a claim, on the node that it names."""
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """The annotation of a claim that is bound."""
+PROVISIONER: Final = "simulation.kubewright.dev"
+"""The built-in provisioner, which is also the CSI driver of its volumes."""
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 """The binding mode of classes whose volumes are provisioned after a Pod is scheduled."""
 

@@ -15,7 +15,7 @@ disruption              how many Pods may be evicted
 endpointslice           the addresses behind a Service
 endpoints               the same, as deprecated Endpoints
 endpointslicemirroring  slices of Endpoints that a client wrote
-storage/                claims, volumes, and a provisioner of simulated volumes
+storage/                claims, volumes, claims of ephemeral volumes, and a provisioner
 namespace               empties a namespace that is deleted
 serviceaccount          the default objects of each namespace
 certificates            approves and signs certificate requests

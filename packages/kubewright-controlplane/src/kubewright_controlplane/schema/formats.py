@@ -174,6 +174,21 @@ def format_check(format: str) -> FormatCheck | None:
     return _CHECKS.get(format.replace("-", ""))
 
 
+def is_recognized(format: str, kind: str) -> bool:
+    """Return whether the API server knows a format of values of type `kind`, and so checks it or lets it stand for a
+    size.
+    """
+    match kind:
+        case "" | "string":
+            return format_check(format) is not None
+        case "integer":
+            return format in ("int32", "int64")
+        case "number":
+            return format in ("float", "double")
+        case _:
+            return False
+
+
 # Patterns
 
 _IN_GO: Final = {

@@ -47,6 +47,27 @@ _OMITTED_LISTS: Final[dict[str, str]] = {
     "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec": "validationActions",
 }
 """Required lists that Go omits if they are empty. It writes others as null."""
+_WRITTEN_TIMES: Final[dict[str, tuple[str, ...]]] = {
+    _META + "Condition": ("lastTransitionTime",),
+    "io.k8s.api.apps.v1.DaemonSetCondition": ("lastTransitionTime",),
+    "io.k8s.api.apps.v1.DeploymentCondition": ("lastUpdateTime", "lastTransitionTime"),
+    "io.k8s.api.apps.v1.ReplicaSetCondition": ("lastTransitionTime",),
+    "io.k8s.api.apps.v1.StatefulSetCondition": ("lastTransitionTime",),
+    "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerCondition": ("lastTransitionTime",),
+    "io.k8s.api.batch.v1.JobCondition": ("lastProbeTime", "lastTransitionTime"),
+    "io.k8s.api.certificates.v1.CertificateSigningRequestCondition": ("lastUpdateTime", "lastTransitionTime"),
+    "io.k8s.api.core.v1.ContainerStateRunning": ("startedAt",),
+    "io.k8s.api.core.v1.ContainerStateTerminated": ("startedAt", "finishedAt"),
+    "io.k8s.api.core.v1.NamespaceCondition": ("lastTransitionTime",),
+    "io.k8s.api.core.v1.NodeCondition": ("lastHeartbeatTime", "lastTransitionTime"),
+    "io.k8s.api.core.v1.PersistentVolumeClaimCondition": ("lastProbeTime", "lastTransitionTime"),
+    "io.k8s.api.core.v1.PodCondition": ("lastProbeTime", "lastTransitionTime"),
+    "io.k8s.api.core.v1.ReplicationControllerCondition": ("lastTransitionTime",),
+    "io.k8s.api.flowcontrol.v1.FlowSchemaCondition": ("lastTransitionTime",),
+    "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition": ("lastTransitionTime",),
+    "io.k8s.api.storage.v1.VolumeError": ("time",),
+}
+"""Times that Go holds by value, so it writes null for an absent one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -107,8 +128,12 @@ class Node:
 def fallback(node: Node) -> object:
     """Return the value of an absent field: the default, or the zero that Go always writes; else NO_DEFAULT."""
     if node.default is NO_DEFAULT and node.zero == "written":
-        return ZEROES[node.type]
+        return _written_zero(node)
     return node.default
+
+
+def _written_zero(node: Node) -> object:
+    return None if node.special else ZEROES[node.type]
 
 
 class Components:
@@ -131,6 +156,8 @@ class Components:
             self._fill(built, self._components[name])
             if field := _OMITTED_LISTS.get(name):
                 built.properties[field] = replace(built.properties[field], zero="omitted")
+            for field in _WRITTEN_TIMES.get(name, ()):
+                built.properties[field] = replace(built.properties[field], zero="written")
         return built
 
     def _of(self, schema: JSONObject) -> Node:
@@ -210,7 +237,7 @@ def inline_structs(node: Node) -> JSONObject:
     out: JSONObject = {}
     for key, child in node.properties.items():
         if child.zero == "written":
-            out[key] = ZEROES[child.type]
+            out[key] = _written_zero(child)
         elif child.inline and child.properties:
             out[key] = inline_structs(child)
     return out

@@ -47,14 +47,7 @@ def dns1123_label(value: str) -> list[str]:
 
 def dns1123_subdomain(value: str) -> list[str]:
     """Return what is wrong with a DNS subdomain (RFC 1123): the name of most objects."""
-    errors = _longer_than(253, value)
-    if not _SUBDOMAIN_RE.fullmatch(value):
-        text = (
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
-            "and must start and end with an alphanumeric character"
-        )
-        errors.append(_regex_error(text, _SUBDOMAIN, "example.com"))
-    return errors
+    return _longer_than(253, value) + _subdomain_shape(value)
 
 
 def wildcard_dns1123_subdomain(value: str) -> list[str]:
@@ -102,9 +95,11 @@ def qualified_name(value: str) -> list[str]:
     if "/" in prefix:
         return [f"a valid label key {shape} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     errors: list[str] = []
-    if slash:
-        errors += [f"prefix part {each}" for each in (dns1123_subdomain(prefix) if prefix else ["must be non-empty"])]
-    errors += [f"name part {each}" for each in (_longer_than(63, name) if name else ["must be non-empty"])]
+    if slash and prefix:
+        errors += [f"prefix part {each}" for each in _longer_than(253, prefix, "bytes") + _subdomain_shape(prefix)]
+    elif slash:
+        errors.append("prefix part must be non-empty")
+    errors += [f"name part {each}" for each in (_longer_than(63, name, "bytes") if name else ["must be non-empty"])]
     if not _KEY_RE.fullmatch(name):
         errors.append(f"name part {shape}")
     return errors
@@ -112,7 +107,7 @@ def qualified_name(value: str) -> list[str]:
 
 def label_value(value: str) -> list[str]:
     """Return what is wrong with a label's value; the empty string is valid."""
-    errors = _longer_than(63, value)
+    errors = _longer_than(63, value, "bytes")
     if not _VALUE_RE.fullmatch(value):
         text = (
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
@@ -170,9 +165,19 @@ def generate_name(base: str) -> str:
     return base[:_GENERATED_BASE_LENGTH] + suffix
 
 
-def _longer_than(limit: int, value: str) -> list[str]:
+def _subdomain_shape(value: str) -> list[str]:
+    if _SUBDOMAIN_RE.fullmatch(value):
+        return []
+    text = (
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+        "and must start and end with an alphanumeric character"
+    )
+    return [_regex_error(text, _SUBDOMAIN, "example.com")]
+
+
+def _longer_than(limit: int, value: str, unit: str = "characters") -> list[str]:
     length = len(value) if value.isascii() else len(value.encode())
-    return [f"must be no more than {limit} characters"] if length > limit else []
+    return [f"must be no more than {limit} {unit}"] if length > limit else []
 
 
 def _regex_error(text: str, pattern: str, *examples: str) -> str:

@@ -15,6 +15,7 @@ from kubewright_controlplane.apiserver.admission.certificates import (
 )
 from kubewright_controlplane.apiserver.admission.limitranger import LimitRanger
 from kubewright_controlplane.apiserver.admission.namespacelifecycle import NamespaceLifecycle
+from kubewright_controlplane.apiserver.admission.nodes import TaintNodesByCondition
 from kubewright_controlplane.apiserver.admission.plugin import AdmissionPlugin, Plugin
 from kubewright_controlplane.apiserver.admission.pods import DefaultTolerationSeconds, Priority, RuntimeClass
 from kubewright_controlplane.apiserver.admission.protection import StorageObjectInUseProtection
@@ -82,6 +83,7 @@ def default_plugins(resources: ResourceSet, authorizer: Authorizer, disabled: Co
         NamespaceLifecycle(resources),
         LimitRanger(resources),
         ServiceAccount(resources),
+        TaintNodesByCondition(),
         Priority(resources),
         DefaultTolerationSeconds(),
         RuntimeClass(resources),

@@ -17,7 +17,12 @@ from kubewright_controlplane.apiserver.storage.events import Event
 
 _CLAIMS: Final = "persistentvolumeclaims"
 _VOLUMES: Final = "persistentvolumes"
-_FINALIZERS: Final = {_CLAIMS: "kubernetes.io/pvc-protection", _VOLUMES: "kubernetes.io/pv-protection"}
+_ATTRIBUTES_CLASSES: Final = "volumeattributesclasses.storage.k8s.io"
+_FINALIZERS: Final = {
+    _CLAIMS: "kubernetes.io/pvc-protection",
+    _VOLUMES: "kubernetes.io/pv-protection",
+    _ATTRIBUTES_CLASSES: "kubernetes.io/vac-protection",
+}
 _DONE: Final = ("Succeeded", "Failed")
 
 

@@ -40,14 +40,18 @@ _FROM_WEBHOOK: Final = ("labels", "annotations")
 LoadSchema = Callable[[], Schema]
 
 
-def declared_converter(api_version: str, load_schema: LoadSchema) -> Convert:
-    """Return the conversion to a version for the strategy None: it sets apiVersion, prunes and defaults."""
+def declared_converter(api_version: str, load_schema: LoadSchema, *, defaults: bool) -> Convert:
+    """Return the conversion to a version for the strategy None: it sets apiVersion and prunes.
+
+    What is stored gets `defaults`, too. An object that is read in another version has no defaults of that version.
+    """
 
     def to_version(source: JSONObject) -> JSONObject:
         obj = {**source, "apiVersion": api_version}
         schema = load_schema()
         schema.prune(obj)
-        schema.default(obj)
+        if defaults:
+            schema.default(obj)
         return obj
 
     return to_version

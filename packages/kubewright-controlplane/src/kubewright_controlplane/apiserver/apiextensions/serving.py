@@ -13,12 +13,19 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Final
 
+from kubewright.machinery.errors import InternalError
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.columns import printer
 from kubewright_controlplane.apiserver.apiextensions.conversion import WebhookConverter, declared_converter
-from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_errors, value_at
-from kubewright_controlplane.apiserver.registry.model import Resource, Subresource
+from kubewright_controlplane.apiserver.apiextensions.instances import (
+    AccessorError,
+    InstanceStrategy,
+    count_at,
+    replica_errors,
+    text_at,
+)
+from kubewright_controlplane.apiserver.registry.model import Attributes, Resource, Subresource
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
 from kubewright_controlplane.schema.structural.schema import Schema
 
@@ -72,8 +79,8 @@ def _resource(
     if converter is not None:
         to_storage, from_storage = converter.to(stored_as), converter.to(api_version)
     elif api_version != stored_as:
-        to_storage = declared_converter(stored_as, _schema_loader(crd, storage_version(crd)))
-        from_storage = declared_converter(api_version, load_schema)
+        to_storage = declared_converter(stored_as, _schema_loader(crd, storage_version(crd)), defaults=True)
+        from_storage = declared_converter(api_version, load_schema, defaults=False)
     return Resource(
         group=group,
         version=version["name"],
@@ -98,7 +105,7 @@ def _resource(
         openapi_schema=version["schema"]["openAPIV3Schema"],
         selectable_fields=fields,
         storage_version_hash=_storage_version_hash(group, storage_version(crd), kind),
-        deprecation_warning=_deprecation_warning(api_version, kind, version),
+        deprecation_warning=_deprecation_warning(crd, version),
     )
 
 
@@ -117,8 +124,30 @@ def _subresources(declared: JSONObject) -> dict[str, Subresource]:
 
 
 class _InstanceScale(ScaleView):
+    """The scale of a custom resource. A definition may declare it for objects that it does not fit."""
+
+    def read(self, obj: JSONObject) -> JSONObject:
+        try:
+            counts = [count_at(obj, ".".join(path)) for path in (self.replicas, self.status_replicas)]
+            scale = super().read(obj)
+        except AccessorError as error:
+            raise InternalError(str(error), reason="") from error
+        for part, count in zip(("spec", "status"), counts, strict=True):
+            if count:
+                scale[part]["replicas"] = _as_int32(count)
+        return scale
+
+    def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
+        self.read(old)
+        return super().write(view, old, attributes)
+
     def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return replica_errors(obj, f".{'.'.join(self.replicas)}")
+
+
+def _as_int32(count: int) -> int:
+    """Convert a count as Go converts an int64, which keeps the lower half of its bits."""
+    return (count + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _steps(path: str) -> tuple[str, ...]:
@@ -127,8 +156,7 @@ def _steps(path: str) -> tuple[str, ...]:
 
 def _selector_reader(path: str | None) -> Callable[[JSONObject], str]:
     def read(obj: JSONObject) -> str:
-        value = value_at(obj, path) if path else ""
-        return value if isinstance(value, str) else ""
+        return (text_at(obj, path) or "") if path else ""
 
     return read
 
@@ -150,7 +178,18 @@ def _storage_version_hash(group: str, version: str, kind: str) -> str:
     return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
 
 
-def _deprecation_warning(api_version: str, kind: str, version: JSONObject) -> str:
+def _deprecation_warning(crd: JSONObject, version: JSONObject) -> str:
+    """Return the warning of a deprecated version, with the newest version to use instead; else an empty string."""
     if not version.get("deprecated"):
         return ""
-    return version.get("deprecationWarning") or f"{api_version} {kind} is deprecated"
+    if own := version.get("deprecationWarning"):
+        return str(own)
+    spec, order = crd["spec"], version_order(version["name"])
+    group, kind = spec["group"], crd["status"]["acceptedNames"]["kind"]
+    better = [
+        each["name"]
+        for each in spec["versions"]
+        if each.get("served") and not each.get("deprecated") and version_order(each["name"]) < order
+    ]
+    instead = f"; use {group}/{min(better, key=version_order)} {kind}" if better else ""
+    return f"{group}/{version['name']} {kind} is deprecated{instead}"

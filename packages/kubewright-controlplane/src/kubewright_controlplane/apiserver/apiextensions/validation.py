@@ -98,7 +98,7 @@ def _versions_errors(spec: JSONObject, versions: list[JSONObject], shared: Mappi
         errors.append(invalid(path, value, "must contain unique version names"))
     if sum(1 for each in versions if each.get("storage")) != 1:
         errors.append(invalid(path, value, "must have exactly one version marked as storage version"))
-    if versions:  # `spec.version` is the name of the first version, as in v1beta1
+    if versions and versions[0].get("name"):  # `spec.version` is the name of the first version, as in v1beta1
         errors += version_name_errors("spec.version", versions[0])
     return errors
 

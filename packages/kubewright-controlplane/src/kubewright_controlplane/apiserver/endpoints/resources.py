@@ -27,6 +27,7 @@ from kubewright_controlplane.apiserver.endpoints.answers import (
 )
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import SCALE_PRINTER, TableForm
+from kubewright_controlplane.apiserver.endpoints.watchsockets import watch_over_websocket
 from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.listing import Page, list_entries, parse_revision, reject_future
@@ -85,7 +86,7 @@ class ResourceEndpoints:
         except APIError as error:
             response = answers.failure(error)
         if registry.resource.deprecation_warning:
-            call.warnings.append(registry.resource.deprecation_warning)
+            call.warnings.insert(0, registry.resource.deprecation_warning)
         answers.add_warnings(response, call.warnings)
         return response
 
@@ -162,11 +163,7 @@ class _ResourceRequest:
         options = requestinfo.watch_options(self._query, self._namespace, self._info.name)
         watch = Watch(self._registry.store, self._resource, options, show, self._clock)
         if self._request.upgrade == "websocket":
-            from kubewright_controlplane.apiserver.endpoints.websocketwatch import (
-                serve_watch,
-            )  # its library loads slowly
-
-            return await serve_watch(self._request, watch)
+            return await watch_over_websocket(self._request, watch, show.event_ending)
         response = answers.document(200, b"", show.content_type)
         response.body = watch
         return response

@@ -17,6 +17,7 @@ from kubewright_controlplane.apiserver.apiextensions.naming import is_establishe
 from kubewright_controlplane.apiserver.apiextensions.validation import validate, validate_update
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
+from kubewright_controlplane.schema.structural.check import unrecognized_formats
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
@@ -63,6 +64,10 @@ class DefinitionStrategy(Strategy):
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return validate_update(obj, old, established=is_established(old)) + approval_errors(obj, old)
 
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        had = _unrecognized_formats(old) if old else ()
+        return [f'unrecognized format "{each}"' for each in _unrecognized_formats(obj) if each not in had]
+
     def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
         metadata = obj["metadata"]
         if metadata.get("deletionTimestamp"):
@@ -73,6 +78,12 @@ class DefinitionStrategy(Strategy):
         message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
         now = time.format(self._clock.now())
         set_terminating(obj, "InstanceDeletionPending", message, now, holds=True)
+
+
+def _unrecognized_formats(crd: JSONObject) -> list[str]:
+    versions: list[JSONObject] = crd["spec"].get("versions") or []
+    schemas = ((each.get("schema") or {}).get("openAPIV3Schema") or {} for each in versions)
+    return [each for schema in schemas for each in unrecognized_formats(schema)]
 
 
 def _add_stored_version(obj: JSONObject) -> None:

@@ -10,9 +10,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from kubewright.machinery import cron
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.selectors import Selector
+from kubewright_controlplane.apiserver.kinds import jobspec
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
@@ -25,15 +26,6 @@ _FIXED: Final = (
 )
 _PLACEMENT: Final = ("nodeSelector", "tolerations", "schedulingGates")
 _UNLIMITED: Final = 2**31 - 1
-_COUNTS: Final = (
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
-    "backoffLimitPerIndex",
-    "maxFailedIndexes",
-)
 _UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 _MAX_CRONJOB_NAME: Final = 52
 _ZONE_PART: Final = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}")
@@ -63,11 +55,14 @@ class JobStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        errors = _job_spec_errors("spec", spec)
+        errors = jobspec.spec_errors("spec", spec)
         if spec.get("selector") is None:
             errors.append(required("spec.selector"))
         errors += checks.label_selector("spec.selector", spec.get("selector"))
         return errors + workload.match_errors(spec, spec["template"])
+
+    def validate_create(self, obj: JSONObject) -> list[FieldError]:
+        return _generated_selector_errors(obj) + jobspec.name_errors(obj)
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return _update_errors(obj, old)
@@ -117,9 +112,12 @@ class CronJobStrategy(Strategy):
         policies = ("Allow", "Forbid", "Replace")
         errors += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
         job = spec["jobTemplate"]["spec"]
+        if job.get("selector") is not None:
+            path = "spec.jobTemplate.spec.selector"
+            errors.append(invalid(path, job["selector"], "`selector` will be auto-generated"))
         if job.get("manualSelector"):
             errors.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false")))
-        errors += _job_spec_errors("spec.jobTemplate.spec", job)
+        errors += jobspec.spec_errors("spec.jobTemplate.spec", job)
         for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
             errors += checks.non_negative(f"spec.{field}", spec.get(field))
         return errors
@@ -175,29 +173,26 @@ def _generate_selector(job: JSONObject) -> None:
     spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(_UID_LABEL, metadata["uid"])
 
 
-def _job_spec_errors(path: str, spec: JSONObject) -> list[FieldError]:
+def _generated_selector_errors(job: JSONObject) -> list[FieldError]:
+    """Return the errors of labels that contradict a selector which the server generates."""
+    metadata, spec = job["metadata"], job["spec"]
+    if spec.get("manualSelector") or spec.get("selector") is None:
+        return []
+    labels: dict[str, str] = (spec["template"].get("metadata") or {}).get("labels") or {}
+    expected: dict[str, str] = {}
+    for prefix in ("", "batch.kubernetes.io/"):
+        expected[f"{prefix}controller-uid"] = metadata.get("uid") or ""
+        expected[f"{prefix}job-name"] = metadata.get("name") or ""
     errors: list[FieldError] = []
-    for field in _COUNTS:
-        errors += checks.non_negative(f"{path}.{field}", spec.get(field))
-    mode = spec.get("completionMode")
-    if mode is not None and mode not in ("NonIndexed", "Indexed"):
-        errors.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
-    if mode == "Indexed":
-        if spec.get("completions") is None:
-            errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    else:
-        indexed = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
-        why = "requires indexed completion mode"
-        errors += [invalid(f"{path}.{each}", spec[each], why) for each in indexed if spec.get(each) is not None]
-    template = spec.get("template") or {}
-    errors += podspec.validate_template(f"{path}.template", template)
-    at, policy = f"{path}.template.spec.restartPolicy", (template.get("spec") or {}).get("restartPolicy")
-    if not policy or policy == "Always":
-        errors.append(required(at, 'valid values: "OnFailure", "Never"'))
-    elif policy not in ("OnFailure", "Never"):
-        errors.append(not_supported(at, policy, ("OnFailure", "Never")))
-    elif spec.get("podFailurePolicy") and policy != "Never":
-        errors.append(invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
+    for key, value in expected.items():
+        at, why = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
+        if key not in labels:
+            errors.append(required(at, why))
+        elif labels[key] != value:
+            errors.append(invalid(at, labels, why))
+    selector: JSONObject = spec["selector"]
+    if not checks.label_selector("", selector) and not Selector.from_dict(selector).matches(expected):
+        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
     return errors
 
 

@@ -46,4 +46,4 @@ class PodDisruptionBudgetStrategy(Strategy):
         errors: list[FieldError] = []
         for count in _COUNTS:
             errors += checks.non_negative(f"status.{count}", (obj.get("status") or {}).get(count))
-        return errors
+        return checks.conditions("status.conditions", (obj.get("status") or {}).get("conditions")) + errors

@@ -236,17 +236,17 @@ def _owner_errors(metadata: JSONObject) -> list[FieldError]:
 def _finalizer_errors(resource: Resource, metadata: JSONObject) -> list[FieldError]:
     finalizers: list[str] = metadata.get("finalizers") or []
     errors: list[FieldError] = []
-    for index, finalizer in enumerate(finalizers):
-        path = f"metadata.finalizers[{index}]"
-        unqualified = named(path, finalizer, names.qualified_name)
-        if not unqualified and not _may_be_plain(resource, finalizer):
-            detail = "name is neither a standard finalizer name nor is it fully qualified"
-            unqualified = [invalid(path, finalizer, detail)]
-        errors += unqualified
+    for finalizer in finalizers:
+        errors += named("metadata.finalizers", finalizer, names.qualified_name)
     if _COLLECTOR_FINALIZERS.issubset(finalizers):
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid("metadata.finalizers", finalizers, detail))
-    return errors
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return errors + [
+        invalid(f"metadata.finalizers[{index}]", finalizer, detail)
+        for index, finalizer in enumerate(finalizers)
+        if not _may_be_plain(resource, finalizer)
+    ]
 
 
 def _may_be_plain(resource: Resource, finalizer: str) -> bool:

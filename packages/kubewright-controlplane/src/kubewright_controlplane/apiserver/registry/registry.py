@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import BadRequest, InternalError, Invalid
 from kubewright.machinery.fields import FieldError, invalid
-from kubewright.machinery.json import JSONArray, JSONObject
+from kubewright.machinery.json import JSONArray, JSONObject, copied
 from kubewright_controlplane.apiserver.registry import metadata as meta
 from kubewright_controlplane.apiserver.registry.failures import conflict, modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
@@ -111,11 +111,11 @@ class Registry:
         return resource.converter is None or decode_json(entry.data)["apiVersion"] == resource.storage_api_version
 
     def read_back(self, obj: JSONObject) -> JSONObject:
-        """Return an object as it will be read after its commit: a conversion webhook may lose fields on the way."""
+        """Return an object as it will be read after its commit: a conversion may lose fields on the way."""
         resource = self.resource
-        if resource.converter is None or resource.to_storage is None or resource.from_storage is None:
+        if resource.to_storage is None or resource.from_storage is None:
             return obj
-        return resource.from_storage(resource.to_storage(obj))
+        return resource.from_storage(resource.to_storage(obj if resource.converter is not None else copied(obj)))
 
     # Creating
 

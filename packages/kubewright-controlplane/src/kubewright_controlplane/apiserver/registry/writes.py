@@ -177,6 +177,8 @@ class Create:
         if not self.attributes.dry_run:
             meta.reject_version(obj["metadata"])
         self._find_free_name(obj["metadata"])
+        if registry.resource.custom and registry.resource.has_status and registry.resource.to_storage is None:
+            registry.resource.schema.default(obj)  # those of its status, which nobody owns
         shown = registry.read_back(obj)
         entry = registry.uncommitted(obj) if self.attributes.dry_run else registry.commit(obj)
         return WriteResult(registry.resource, entry, _at_version_of(shown, obj), created=True)

@@ -30,6 +30,8 @@ _PARSERS: Final = frozenset(
         "isSemver", "timestamp", "duration", "validate", "format", "matches", "find", "findAll",
     }
 )  # fmt: skip
+_COPYING: Final = frozenset({"replace", "split"})
+"""Functions that also build their result from parts of their arguments."""
 _PARSING_COST: Final = 20
 """The cost of reading a text, in addition to its size."""
 
@@ -90,6 +92,8 @@ class _Charge:
             self._sizes = _product
         elif name in _DEEP:
             self._sizes = _weights
+        elif name in _COPYING:
+            self._sizes = _twice
         elif name not in _CONSTANT_TIME:
             self._sizes = _total
 
@@ -107,6 +111,10 @@ def _no_size(values: Sequence[Any]) -> int:
 
 def _total(values: Sequence[Any]) -> int:
     return sum(map(size_of, values)) // 10
+
+
+def _twice(values: Sequence[Any]) -> int:
+    return 2 * size_of(values[0]) // 10
 
 
 def _weights(values: Sequence[Any]) -> int:

@@ -46,12 +46,16 @@ from kubewright_controlplane.schema.cel.values import (
     contains,
     equal,
     item,
+    type_name,
 )
 
 _PATTERN: Final = 1000
 """The cost of compiling a pattern."""
-_TURN: Final = 3
-"""The cost of an iteration of a loop, in addition to its body."""
+_TURNS: Final = {"exists": 4, "exists_one": 1, "filter": 1, "map": 12, "transformList": 12}
+"""The cost of an iteration of a loop, in addition to its body. `map` builds a list of one item and appends it."""
+_OTHER_TURN: Final = 3
+_FREE: Final = frozenset({"_&&_", "_||_", "_?_:_"})
+"""Operators that cost only what their operands cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +205,8 @@ class _Compiler:
             out: dict[Any, Any] = {}
             for index, (key_of, value_of) in enumerate(entries):
                 key, value = key_of(frame), value_of(frame)
+                if isinstance(key, list | dict):
+                    raise EvaluationError(f"unsupported key type: {type_name(key)}")
                 if key in out:
                     raise EvaluationError(f"duplicate map key: {key}")
                 if index not in optional:
@@ -233,7 +239,8 @@ class _Compiler:
         body = self.compile(expression.body, inner)
         result = self.compile(expression.result, inner) if expression.result is not None else None
         self.slots = max(self.slots, len(inner))
-        turn = _TURN + _cost_of(expression.body) + (_cost_of(expression.result) if expression.result is not None else 0)
+        turn = _TURNS.get(expression.name, _OTHER_TURN) + _cost_of(expression.body)
+        turn += _cost_of(expression.result) if expression.result is not None else 0
         iterations = loops.iterations_of(over, places, turn)
         match expression.name:
             case "all":
@@ -313,15 +320,23 @@ def _optional_select(operand: Code, key: str, convert: Callable[[Any], Any] | No
     return select
 
 
+def _value_or_none(code: Code, frame: Frame) -> Any:
+    """Return the value; None if its evaluation fails."""
+    try:
+        return code(frame)
+    except EvaluationError:
+        return None
+
+
 def _both(left: Code, right: Code) -> Code:
     def both(frame: Frame) -> bool:
         try:
             if not require_bool(left(frame)):
                 return False
-        except EvaluationError:
-            if right(frame) is False:
+        except EvaluationError as error:
+            if _value_or_none(right, frame) is False:
                 return False
-            raise
+            raise error from None
         return require_bool(right(frame))
 
     return both
@@ -332,10 +347,10 @@ def _either(left: Code, right: Code) -> Code:
         try:
             if require_bool(left(frame)):
                 return True
-        except EvaluationError:
-            if right(frame) is True:
+        except EvaluationError as error:
+            if _value_or_none(right, frame) is True:
                 return True
-            raise
+            raise error from None
         return require_bool(right(frame))
 
     return either
@@ -382,16 +397,21 @@ def _same_members(left: Any, right: Any) -> bool:
 
 
 def _cost_of(expression: Expr) -> int:
-    """Return the cost of one evaluation without its loops: one for each variable, selection and call."""
+    """Return the cost of one evaluation without its loops: one for each call, and for each variable with all that is
+    selected from it.
+    """
     match expression:
         case Literal():
             return 0
         case Ident():
             return 1
+        case Select(operand=Ident() | Select()):
+            return _cost_of(expression.operand)
         case Select() | Has():
             return 1 + _cost_of(expression.operand)
         case Call():
-            return 1 + sum(map(_cost_of, expression.arguments))
+            own = 0 if expression.function in _FREE else 1
+            return own + sum(map(_cost_of, expression.arguments))
         case ListExpr():
             return 10 + sum(map(_cost_of, expression.items))
         case MapExpr():

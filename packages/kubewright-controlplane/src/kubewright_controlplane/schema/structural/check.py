@@ -17,7 +17,7 @@ from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supp
 from kubewright.machinery.json import JSONArray, JSONObject, copied, is_array, is_object
 from kubewright_controlplane.schema.cel.rules import compile_rules
 from kubewright_controlplane.schema.cel.verify import keyword_errors, rule_errors
-from kubewright_controlplane.schema.formats import compile_pattern
+from kubewright_controlplane.schema.formats import compile_pattern, is_recognized
 from kubewright_controlplane.schema.node import from_structural
 from kubewright_controlplane.schema.structural.constraints import compile_check
 from kubewright_controlplane.schema.structural.decode import compile_decoder
@@ -65,15 +65,27 @@ def _unsupported_errors(schema: JSONObject, path: str) -> list[FieldError]:
 def _all_schemas(schema: JSONObject, path: str) -> list[tuple[str, JSONObject]]:
     """Return `schema` and all schemas inside it, with their paths."""
     found = [(path, schema)]
-    for key in ("items", "additionalProperties", "not"):
-        if is_object(child := schema.get(key)):
-            found += _all_schemas(child, f"{path}.{key}")
+    if is_object(items := schema.get("items")):
+        found += _all_schemas(items, f"{path}.items")
     for place, part in _combined(schema, path):
         found += _all_schemas(part, place)
+    if is_object(unwanted := schema.get("not")):
+        found += _all_schemas(unwanted, f"{path}.not")
     properties: JSONObject = schema.get("properties") or {}
     for name, child in properties.items():
         found += _all_schemas(child, f"{path}.properties[{name}]")
+    if is_object(values := schema.get("additionalProperties")):
+        found += _all_schemas(values, f"{path}.additionalProperties")
     return found
+
+
+def unrecognized_formats(schema: JSONObject) -> list[str]:
+    """Return the formats in `schema` that the API server does not know, and so does not check."""
+    return [
+        each["format"]
+        for _, each in _all_schemas(schema, "")
+        if each.get("format") and not is_recognized(each["format"], each.get("type") or "")
+    ]
 
 
 def _combined(

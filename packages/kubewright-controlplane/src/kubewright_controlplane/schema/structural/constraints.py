@@ -23,7 +23,7 @@ from kubewright.machinery.fields import (
     type_invalid,
 )
 from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object
-from kubewright_controlplane.schema.formats import compile_pattern, format_check
+from kubewright_controlplane.schema.formats import compile_pattern, format_check, is_recognized
 from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.walk import (
     UNKNOWN_PATH,
@@ -67,6 +67,10 @@ def _combined(checks: list[Check]) -> Check:
             return check
 
 
+_FORMATS: Final = {bool: "", int: "int64", float: "float64", dict: ""}
+"""What the API server names instead of the type of a value, if the schema has a format."""
+
+
 def _accept(value: Any, path: Path, errors: Errors) -> None:
     """Accept any value: the check of a schema without requirements."""
 
@@ -77,7 +81,10 @@ def _types(spec: JSONObject) -> Check | None:
         return None
     classes = {each for name in names for each in _CLASSES.get(name, ())}
     nullable, whole, wanted = bool(spec.get("nullable")), "integer" in names, ",".join(names)
-    if "string" in names and len(names) == 1 and spec.get("format") and format_check(spec["format"]):
+    format: str = spec.get("format") or ""
+    if len(names) > 1 or not is_recognized(format, names[0]):
+        format = ""
+    if format and names[0] == "string":
         classes.add(list)  # the API server is as lenient
 
     def check(value: Any, path: Path, errors: Errors) -> None:
@@ -86,14 +93,16 @@ def _types(spec: JSONObject) -> Check | None:
         if value is None:
             if nullable:
                 return
-            found = "null"
+            expected, found = wanted, "null"
         elif whole and value.__class__ is float and value.is_integer():
             return
+        elif format and value.__class__ in _FORMATS:
+            expected, found = format, _FORMATS[value.__class__]
         else:
-            found = _TYPE_NAMES[value.__class__]
+            expected, found = wanted, _TYPE_NAMES[value.__class__]
         place = dotted(path)
         errors.append(
-            (path, type_invalid(place or UNKNOWN_PATH, found, f'{place} in body must be of type {wanted}: "{found}"'))
+            (path, type_invalid(place or UNKNOWN_PATH, found, f'{place} in body must be of type {expected}: "{found}"'))
         )
 
     return check

@@ -169,7 +169,7 @@ class _Compiler:
 
     def _array(self, node: Node, items: Node) -> Decoder:
         expected, walk, convert, _, item_type = self._field(items, optional=False)
-        go_type, zero = node.go_type, ZEROES.get(items.type)
+        go_type, zero = node.go_type, _zero(items)
 
         def decode(value: JSONArray) -> list[str] | None:
             if value.__class__ is not list:
@@ -181,7 +181,7 @@ class _Compiler:
                     if found:
                         unknown = _extended(unknown, [f"[{index}]{_joined(path)}" for path in found])
                 elif item is None:
-                    value[index] = {} if zero is None else zero
+                    value[index] = zero()
                 elif convert is not None:
                     value[index] = convert(item)
                 else:
@@ -192,7 +192,7 @@ class _Compiler:
 
     def _map(self, node: Node, values: Node) -> Decoder:
         expected, walk, convert, _, value_type = self._field(values, optional=False)
-        go_type, zero = node.go_type, ZEROES.get(values.type)
+        go_type, zero = node.go_type, _zero(values)
 
         def decode(value: JSONObject) -> list[str] | None:
             if value.__class__ is not dict:
@@ -204,7 +204,7 @@ class _Compiler:
                     if found:
                         unknown = _extended(unknown, [f"{key}{_joined(path)}" for path in found])
                 elif item is None:
-                    value[key] = {} if zero is None else zero
+                    value[key] = zero()
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
@@ -213,14 +213,20 @@ class _Compiler:
 
         return decode
 
-    def _custom(self, node: Node) -> Decoder:
-        """Compile a decoder that only prunes. The values of a custom kind are checked by its validation."""
+    def _custom(self, node: Node, *, preserve: bool = False) -> Decoder:
+        """Compile a decoder that only prunes. The values of a custom kind are checked by its validation.
+
+        With `preserve`, unknown fields are preserved because those of the list around are.
+        """
+        preserve = preserve or node.preserve
         children = {key: self.decoder(child) for key, child in node.properties.items()}
         typed = frozenset(key for key, child in node.properties.items() if child.builtin and child.properties)
         values = self.decoder(node.values) if node.values is not None else None
-        items = self.decoder(node.items) if node.items is not None and not node.preserve else None
+        items: Decoder | None = None
+        if node.items is not None:
+            items = self._custom(node.items, preserve=True) if preserve else self.decoder(node.items)
         free = _OBJECT_FIELDS - children.keys() if node.embedded else frozenset[str]()
-        return _custom_decoder(children, values, items, free, typed, preserve=node.preserve)
+        return _custom_decoder(children, values, items, free, typed, preserve=preserve)
 
 
 def _extended(found: list[str] | None, more: list[str]) -> list[str]:
@@ -304,6 +310,18 @@ def _custom_decoder(
 def _zero_is_absent(node: Node) -> bool:
     """Return whether an explicit zero counts as absent, and so is dropped or replaced by the default."""
     return node.zero == "omitted" or (node.zero == "written" and node.default is not NO_DEFAULT)
+
+
+def _zero(node: Node) -> Callable[[], Any]:
+    """Return a function that makes what Go decodes from a null in a list or a map."""
+    if node.special == "any":
+        return lambda: None
+    if node.special == "quantity":
+        return lambda: "0"
+    if node.type == "array":
+        return list
+    value = ZEROES.get(node.type)
+    return dict if value is None else lambda: value
 
 
 def _joined(path: str) -> str:

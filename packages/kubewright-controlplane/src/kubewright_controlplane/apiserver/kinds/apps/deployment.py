@@ -17,9 +17,6 @@ class DeploymentStrategy(Strategy):
         spec.setdefault("revisionHistoryLimit", 10)
         spec.setdefault("progressDeadlineSeconds", 600)
         workload.default_template(spec)
-        for condition in (obj.get("status") or {}).get("conditions") or ():
-            condition.setdefault("lastUpdateTime", None)
-            condition.setdefault("lastTransitionTime", None)
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {}

@@ -33,8 +33,7 @@ def default_template(spec: JSONObject) -> None:
 
 def default_rolling_update(strategy: JSONObject, **values: IntOrString) -> None:
     """Set the default type `RollingUpdate`, and defaults of its parameters."""
-    if not strategy.get("type"):
-        strategy["type"] = "RollingUpdate"
+    strategy["type"] = strategy.get("type") or "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
         rolling: JSONObject = strategy.setdefault("rollingUpdate", {})
         for name, value in values.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubewright.machinery import names
@@ -13,7 +15,6 @@ from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, Upser
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes
 
-_SCOPES: Final = frozenset({"BestEffort", "NotBestEffort", "Terminating", "NotTerminating"})
 _ORDER: Final = (
     ("min", "max", "min", "min value {} is greater than max value {}"),
     ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
@@ -23,18 +24,26 @@ _ORDER: Final = (
     ("default", "max", "default", "default value {} is greater than max value {}"),
 )
 """A pair of limits that must be in order, and the field at which an error is reported."""
-_ALL_SCOPES: Final = _SCOPES | {"PriorityClass", "CrossNamespacePodAffinity", "VolumeAttributesClass"}
-
-
+_TYPES: Final = frozenset({"Pod", "Container", "PersistentVolumeClaim"})
+_DEFAULTS: Final = ("default", "defaultRequest")
+_BOUNDS: Final = ("max", "min", *_DEFAULTS, "maxLimitRequestRatio")
+_LARGEST_MILLI: Final = (2**63 - 1) // 1000
+"""Larger amounts are compared as whole numbers."""
 _OPPOSITES: Final = (frozenset({"BestEffort", "NotBestEffort"}), frozenset({"Terminating", "NotTerminating"}))
 _COMPUTE: Final = frozenset({
     "pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
 })  # fmt: skip
-_SCOPED: Final = dict.fromkeys(_ALL_SCOPES, _COMPUTE) | {
+_ONLY_EXIST: Final = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+_SCOPED: Final = dict.fromkeys((*_ONLY_EXIST, "PriorityClass"), _COMPUTE) | {
     "BestEffort": frozenset({"pods"}),
     "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
 }
 """The resources that a quota with a scope can limit."""
+_UNFIT: Final = "unsupported scope applied to resource"
+_MUST_EXIST: Final = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
 
 
 class LimitRangeStrategy(UpsertStrategy):
@@ -53,17 +62,11 @@ class LimitRangeStrategy(UpsertStrategy):
         seen: set[str] = set()
         for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
             path, kind = f"spec.limits[{index}]", item.get("type") or ""
-            errors += checks.named(f"{path}.type", kind, names.qualified_name)
+            errors += _type_errors(f"{path}.type", kind)
             if kind in seen:
                 errors.append(duplicate(f"{path}.type", kind))
             seen.add(kind)
-            if kind == "PersistentVolumeClaim" and not _bounds_storage(item):
-                why = "either minimum or maximum storage value is required, but neither was provided"
-                errors.append(required(f"{path}.limits", why))
-            if kind == "Pod":
-                why = "may not be specified when `type` is 'Pod'"
-                errors += [forbidden(f"{path}.{each}", why) for each in ("default", "defaultRequest") if item.get(each)]
-            errors += _order_errors(path, item)
+            errors += _item_errors(path, kind, item)
         return errors
 
 
@@ -78,17 +81,59 @@ class ResourceQuotaStrategy(PlainStrategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         errors: list[FieldError] = []
-        for name, value in (obj["spec"].get("hard") or {}).items():
-            path = f"spec.hard[{name}]"
-            errors += resources.quota_name(path, name)
-            errors += checks.quantity(path, value)
-            amount = Quantity.of(value)
-            if resources.is_counted(name) and not amount.is_integer():
-                errors.append(invalid(path, str(amount), "must be an integer"))
-        return errors + _scope_errors(obj["spec"])
+        errors += _amount_errors("spec.hard", obj["spec"].get("hard") or {})
+        return errors + _scope_errors(obj["spec"]) + _selector_errors(obj["spec"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.scopes", obj["spec"].get("scopes"), old["spec"].get("scopes"))
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        status: JSONObject = obj.get("status") or {}
+        errors = _amount_errors("status.hard", status.get("hard") or {})
+        return errors + _amount_errors("status.used", status.get("used") or {})
+
+
+def _amount_errors(path: str, amounts: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for name, value in amounts.items():
+        at = f"{path}[{name}]"
+        errors += resources.quota_name(at, name)
+        errors += checks.quantity(at, value)
+        amount = Quantity.of(value)
+        if resources.is_counted(name) and not amount.is_integer():
+            errors.append(invalid(at, str(amount), "must be an integer"))
+    return errors
+
+
+def _type_errors(path: str, kind: str) -> list[FieldError]:
+    errors = checks.named(path, kind, names.qualified_name)
+    if not errors and "/" not in kind and kind not in _TYPES:
+        errors.append(invalid(path, kind, "must be a standard limit type or fully qualified"))
+    return errors
+
+
+def _item_errors(path: str, kind: str, item: JSONObject) -> list[FieldError]:
+    errors = _name_errors(path, kind, item, "max", "min")
+    if kind == "Pod":
+        why = "may not be specified when `type` is 'Pod'"
+        errors += [forbidden(f"{path}.{each}", why) for each in _DEFAULTS if item.get(each)]
+    else:
+        errors += _name_errors(path, kind, item, *_DEFAULTS)
+    if kind == "PersistentVolumeClaim" and not _bounds_storage(item):
+        why = "either minimum or maximum storage value is required, but neither was provided"
+        errors.append(required(f"{path}.limits", why))
+    errors += _name_errors(path, kind, item, "maxLimitRequestRatio")
+    return errors + _order_errors(path, {key: item[key] for key in item if kind != "Pod" or key not in _DEFAULTS})
+
+
+def _name_errors(path: str, kind: str, item: JSONObject, *bounds: str) -> list[FieldError]:
+    """Return the errors of the names of resources in these fields."""
+    check = resources.container_name if kind in ("Pod", "Container") else resources.resource_name
+    errors: list[FieldError] = []
+    for bound in bounds:
+        for name in item.get(bound) or ():
+            errors += check(f"{path}.{bound}[{name}]", name)
+    return errors
 
 
 def _bounds_storage(item: JSONObject) -> bool:
@@ -96,35 +141,89 @@ def _bounds_storage(item: JSONObject) -> bool:
 
 
 def _scope_errors(spec: JSONObject) -> list[FieldError]:
-    """Reject scopes that the server would not evaluate, and scope selectors."""
     scopes = spec.get("scopes") or []
-    limited = sorted(filter(resources.is_standard_for_quota, spec.get("hard") or {}))
     errors: list[FieldError] = []
     for scope in scopes:
-        if scope not in _ALL_SCOPES:
+        if scope not in _SCOPED:
             errors.append(invalid("spec.scopes", scopes, "unsupported scope"))
-        unfit = [name for name in limited if name not in _SCOPED.get(scope, limited)]
-        errors += [invalid("spec.scopes", scopes, "unsupported scope applied to resource") for _ in unfit]
-    for pair in _OPPOSITES:
-        if pair.issubset(scopes):
-            errors.append(invalid("spec.scopes", scopes, "conflicting scopes"))
-    why = "not supported yet by the embedded API server"
-    errors += [forbidden("spec.scopes", f"{each} is {why}") for each in scopes if each in _ALL_SCOPES - _SCOPES]
-    if spec.get("scopeSelector"):
-        errors.append(forbidden("spec.scopeSelector", why))
-    return errors
+        errors += [invalid("spec.scopes", scopes, _UNFIT) for _ in _unfit(spec, scope)]
+    return errors + _conflicts(scopes, scopes)
+
+
+def _selector_errors(spec: JSONObject) -> list[FieldError]:
+    selector: JSONObject = spec.get("scopeSelector") or {}
+    path = "spec.scopeSelector.matchExpressions"
+    requirements: list[JSONObject] = selector.get("matchExpressions") or []
+    errors: list[FieldError] = []
+    for each in requirements:
+        scope, operator, values = each.get("scopeName") or "", each.get("operator") or "", each.get("values") or []
+        if scope not in _SCOPED:
+            errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+        errors += [invalid(path, selector, _UNFIT) for _ in _unfit(spec, scope)]
+        if scope in _ONLY_EXIST and operator != "Exists":
+            errors.append(invalid(f"{path}.operator", operator, _MUST_EXIST))
+        if operator in ("In", "NotIn"):
+            if not values:
+                why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+                errors.append(required(f"{path}.values", why))
+        elif operator not in ("Exists", "DoesNotExist"):
+            errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+        elif values:
+            why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            errors.append(invalid(f"{path}.values", values, why))
+    return errors + _conflicts(spec.get("scopes"), [each.get("scopeName") for each in requirements])
+
+
+def _unfit(spec: JSONObject, scope: str) -> list[str]:
+    """Return the limited resources that a quota with a scope cannot limit."""
+    limited = sorted(filter(resources.is_standard_for_quota, spec.get("hard") or {}))
+    return [name for name in limited if name not in _SCOPED.get(scope, limited)]
+
+
+def _conflicts(shown: object, scopes: Iterable[object]) -> list[FieldError]:
+    return [invalid("spec.scopes", shown, "conflicting scopes") for pair in _OPPOSITES if pair.issubset(scopes)]
 
 
 def _order_errors(path: str, item: JSONObject) -> list[FieldError]:
     """Return the errors of a resource's minimum, default request, default and maximum, which must be in this order."""
     errors: list[FieldError] = []
-    bounded = dict.fromkeys(
-        name for bound in ("max", "min", "default", "defaultRequest") for name in item.get(bound) or ()
-    )
+    bounded = dict.fromkeys(name for bound in _BOUNDS for name in item.get(bound) or ())
     for name in bounded:
+        amounts = {bound: Quantity.of(item[bound][name]) for bound in _BOUNDS if name in (item.get(bound) or {})}
         for low, high, at, why in _ORDER:
-            least, most = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
-            if least is not None and most is not None and Quantity.of(least) > Quantity.of(most):
-                shown = item["defaultRequest"][name] if at == "defaultRequest" else least if low == "min" else most
-                errors.append(invalid(f"{path}.{at}[{name}]", str(shown), why.format(least, most)))
+            if low in amounts and high in amounts and amounts[low] > amounts[high]:
+                shown = at if at == "defaultRequest" else low if low == "min" else high
+                detail = why.format(amounts[low], amounts[high])
+                errors.append(invalid(f"{path}.{at}[{name}]", str(amounts[shown]), detail))
+        errors += _ratio_errors(f"{path}.maxLimitRequestRatio[{name}]", amounts)
+        if not resources.may_overcommit(name) and set(_DEFAULTS) <= amounts.keys():
+            limit, request = amounts["default"], amounts["defaultRequest"]
+            if limit != request:
+                why = f"default value {limit} must equal to defaultRequest value {request} in {name}"
+                errors.append(invalid(f"{path}.defaultRequest[{name}]", str(request), why))
     return errors
+
+
+def _ratio_errors(path: str, amounts: Mapping[str, Quantity]) -> list[FieldError]:
+    """Return the errors of the largest ratio of a limit to a request."""
+    ratio, least, most = (amounts.get(bound) for bound in ("maxLimitRequestRatio", "min", "max"))
+    errors: list[FieldError] = []
+    if ratio is None:
+        return errors
+    if ratio < Quantity.from_int(1):
+        errors.append(invalid(path, str(ratio), f"ratio {ratio} is less than 1"))
+    if least is not None and most is not None:
+        fits = all(each.value < _LARGEST_MILLI for each in (ratio, least, most))
+        low, high = (each.milli_value if fits else each.value for each in (least, most))
+        limit = _quotient(high, low)
+        if (ratio.milli_value / 1000 if fits else float(ratio.value)) > limit:
+            shown = {math.inf: "+Inf", -math.inf: "-Inf"}.get(limit, f"{limit:f}")
+            errors.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {shown}"))
+    return errors
+
+
+def _quotient(most: int, least: int) -> float:
+    """Divide as Go does, where a division by zero is infinite or not a number."""
+    if not least:
+        return math.copysign(math.inf, most) if most else math.nan
+    return most / least

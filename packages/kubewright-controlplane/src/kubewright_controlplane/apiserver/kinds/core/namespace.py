@@ -13,6 +13,7 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
+from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Subresource, View
 
 _FINALIZER: Final = "kubernetes"
@@ -92,8 +93,9 @@ class Finalize(View):
 
 
 def _finalizer_errors(path: str, spec: JSONObject) -> list[FieldError]:
-    return [
-        invalid(path, name, _NOT_STANDARD)
-        for name in spec.get("finalizers") or ()
-        if "/" not in name and name not in (_FINALIZER, "orphan", "foregroundDeletion")
-    ]
+    errors: list[FieldError] = []
+    for name in spec.get("finalizers") or ():
+        errors += checks.named(path, name, names.qualified_name)
+        if "/" not in name and name not in (_FINALIZER, "orphan", "foregroundDeletion"):
+            errors.append(invalid(path, name, _NOT_STANDARD))
+    return errors

@@ -21,8 +21,8 @@ from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     ExecConnection,
     Log,
     PortForward,
-    UnsupportedConnection,
 )
+from kubewright_controlplane.apiserver.kinds.core.proxying import PodProxy
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -64,7 +64,7 @@ class PodStrategy(Strategy):
             "exec": ExecConnection(what="exec", resources=self._resources, kubelet=self._kubelet),
             "attach": ExecConnection(what="attach", resources=self._resources, kubelet=self._kubelet),
             "portforward": PortForward(resources=self._resources, kubelet=self._kubelet),
-            "proxy": UnsupportedConnection(verbs=("create", "delete", "get", "patch", "update"), what="proxy"),
+            "proxy": PodProxy(resources=self._resources),
         }
 
     def default(self, obj: JSONObject) -> None:
@@ -176,13 +176,13 @@ def qos_class(spec: JSONObject) -> str:
 
 
 def _complete_status(status: JSONObject) -> None:
-    """Copy the singular and plural forms of fields to each other. Missing times of a condition are null in JSON."""
-    for single, several in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
-        if status.get(single) and not status.get(several):
-            status[several] = [{"ip": status[single]}]
-    for condition in status.get("conditions") or ():
-        condition.setdefault("lastProbeTime", None)
-        condition.setdefault("lastTransitionTime", None)
+    """Set what the status lacks: `podIPs`, and the states of containers, which are empty if they are absent."""
+    if status.get("podIP") and not status.get("podIPs"):
+        status["podIPs"] = [{"ip": status["podIP"]}]
+    for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for container in status.get(field) or ():
+            container.setdefault("state", {})
+            container.setdefault("lastState", {})
 
 
 def _amount(resources: JSONObject, name: str) -> Quantity:

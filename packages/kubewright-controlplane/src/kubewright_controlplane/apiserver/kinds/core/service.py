@@ -15,9 +15,11 @@ from kubewright.machinery.errors import Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, used_ports
+from kubewright_controlplane.apiserver.kinds.core.proxying import ServiceProxy
 from kubewright_controlplane.apiserver.kinds.core.servicevalidation import cluster_ip_errors, is_headless, validate
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _CLIENT_IP_SECONDS: Final = 10800
@@ -29,11 +31,16 @@ class ServiceStrategy(Strategy):
     selectable_fields = ("spec.clusterIP", "spec.type")
     has_generation = False
 
-    def __init__(self, allocations: Allocations) -> None:
+    def __init__(self, resources: ResourceSet, allocations: Allocations) -> None:
+        self._resources = resources
         self._allocations = allocations
         version = allocations.network.version
         self._family = f"IPv{version}"
         self._other_family = "IPv6" if version == 4 else "IPv4"
+
+    @property
+    def subresources(self) -> Mapping[str, Subresource]:
+        return {"proxy": ServiceProxy(resources=self._resources)}
 
     def name_errors(self, name: str) -> list[str]:
         return names.dns1123_label(name)
@@ -52,6 +59,9 @@ class ServiceStrategy(Strategy):
             spec.setdefault("internalTrafficPolicy", "Cluster")
         if kind == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
+            for ingress in ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ():
+                if ingress.get("ip"):
+                    ingress.setdefault("ipMode", "VIP")
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {"loadBalancer": {}}
