@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubewright.machinery import cron
-from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery import cron, names
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required, too_long
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds import jobpolicies
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import podspec
@@ -34,6 +35,8 @@ _COUNTS: Final = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
+_LONGEST_MANAGER: Final = 63
+_HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 _MAX_CRONJOB_NAME: Final = 52
 _ZONE_PART: Final = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}")
@@ -67,7 +70,8 @@ class JobStrategy(Strategy):
         if spec.get("selector") is None:
             errors.append(required("spec.selector"))
         errors += checks.label_selector("spec.selector", spec.get("selector"))
-        return errors + workload.match_errors(spec, spec["template"])
+        errors += workload.match_errors(spec, spec["template"])
+        return errors + _hostname_errors(obj["metadata"]["name"], spec)
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return _update_errors(obj, old)
@@ -175,20 +179,55 @@ def _generate_selector(job: JSONObject) -> None:
     spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(_UID_LABEL, metadata["uid"])
 
 
+def _hostname_errors(name: str, spec: JSONObject) -> list[FieldError]:
+    """Return the error of a name that is too long for the host names of the Pods of an indexed Job."""
+    if spec.get("completionMode") != "Indexed" or (spec.get("completions") or 0) < 1:
+        return []
+    longest = f"{name}-{spec['completions'] - 1}"
+    if not names.dns1123_label(longest):
+        return []
+    return [invalid("metadata.name", name, f"will not able to create pod with invalid DNS label: {longest}")]
+
+
+def _manager_errors(path: str, manager: str) -> list[FieldError]:
+    if not manager:
+        return [required(path)]
+    host, _, rest = manager.partition("/")
+    if not host or not rest:
+        errors = [invalid(path, manager, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    else:
+        errors = checks.named(path, host, names.dns1123_subdomain)
+        if not re.fullmatch(_HTTP_PATH, rest):
+            errors.append(invalid(path, rest, f"Invalid path (regex used for validation is '{_HTTP_PATH}')"))
+    return [*errors, too_long(path, _LONGEST_MANAGER)] if len(manager) > _LONGEST_MANAGER else errors
+
+
 def _job_spec_errors(path: str, spec: JSONObject) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in _COUNTS:
         errors += checks.non_negative(f"{path}.{field}", spec.get(field))
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    if spec.get("managedBy") is not None:
+        errors += _manager_errors(f"{path}.managedBy", spec["managedBy"])
     mode = spec.get("completionMode")
     if mode is not None and mode not in ("NonIndexed", "Indexed"):
         errors.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
     if mode == "Indexed":
-        if spec.get("completions") is None:
-            errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
+        errors += jobpolicies.indexed_errors(path, spec)
     else:
         indexed = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
         why = "requires indexed completion mode"
         errors += [invalid(f"{path}.{each}", spec[each], why) for each in indexed if spec.get(each) is not None]
+    errors += jobpolicies.failure_policy_errors(f"{path}.podFailurePolicy", spec)
+    if mode == "Indexed":
+        errors += jobpolicies.success_policy_errors(f"{path}.successPolicy", spec)
+    replacement = spec.get("podReplacementPolicy")
+    if replacement is not None:
+        allowed = ("Failed",) if spec.get("podFailurePolicy") is not None else ("Failed", "TerminatingOrFailed")
+        errors += (
+            [] if replacement in allowed else [not_supported(f"{path}.podReplacementPolicy", replacement, allowed)]
+        )
     template = spec.get("template") or {}
     errors += podspec.validate_template(f"{path}.template", template)
     at, policy = f"{path}.template.spec.restartPolicy", (template.get("spec") or {}).get("restartPolicy")

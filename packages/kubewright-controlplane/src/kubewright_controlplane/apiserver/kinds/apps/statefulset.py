@@ -24,6 +24,11 @@ _MAY_CHANGE: Final = (
 )
 
 
+_ALL_REVISIONS: Final = (
+    "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+)
+
+
 class StatefulSetStrategy(Strategy):
     def name_errors(self, name: str) -> list[str]:
         return names.dns1123_label(name)
@@ -60,12 +65,22 @@ class StatefulSetStrategy(Strategy):
         errors += _strategy_errors(spec.get("updateStrategy") or {})
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             errors += claim_spec(f"spec.volumeClaimTemplates[{index}].spec", claim.get("spec") or {})
-        for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
+        for field in ("replicas", "minReadySeconds"):
             errors += checks.non_negative(f"spec.{field}", spec.get(field))
+        retention: JSONObject = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        for field in ("whenDeleted", "whenScaled"):
+            path = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
+            errors += checks.one_of(path, retention.get(field), ("Retain", "Delete"))
+        errors += checks.non_negative("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
         if spec.get("serviceName"):
             errors += checks.named("spec.serviceName", spec["serviceName"], names.dns1123_label)
         errors += workload.selector_errors(spec.get("selector"), "statefulset")
         return errors + workload.selected_template_errors(_with_claims(spec), "StatefulSet", "")
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        if (obj["spec"].get("revisionHistoryLimit") or 0) >= 0:
+            return []
+        return [_ALL_REVISIONS]
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         if checks.same(_fixed(obj["spec"]), _fixed(old["spec"])):

@@ -14,6 +14,7 @@ from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, Upser
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes
 
+_LIMIT_TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
 _ORDER: Final = (
     ("min", "max", "min", "min value {} is greater than max value {}"),
     ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
@@ -56,7 +57,10 @@ class LimitRangeStrategy(UpsertStrategy):
         seen: set[str] = set()
         for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
             path, kind = f"spec.limits[{index}]", item.get("type") or ""
-            errors += checks.named(f"{path}.type", kind, names.qualified_name)
+            unqualified = checks.named(f"{path}.type", kind, names.qualified_name)
+            errors += unqualified
+            if not unqualified and "/" not in kind and kind not in _LIMIT_TYPES:
+                errors.append(invalid(f"{path}.type", kind, "must be a standard limit type or fully qualified"))
             if kind in seen:
                 errors.append(duplicate(f"{path}.type", kind))
             seen.add(kind)

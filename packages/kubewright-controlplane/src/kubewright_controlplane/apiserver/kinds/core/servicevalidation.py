@@ -15,6 +15,7 @@ _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES: Final = ("ClientIP", "None")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _POLICIES: Final = ("Cluster", "Local")
+_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _MAX_AFFINITY_SECONDS: Final = 86400
 
 
@@ -43,7 +44,11 @@ def validate(spec: JSONObject) -> list[FieldError]:
     errors += checks.one_of("spec.type", kind, _TYPES)
     errors += _node_ports(kind, ports)
     errors += _port_pairs(ports)
-    return errors + _load_balancer(kind, spec) + _traffic(kind, spec)
+    errors += _load_balancer(kind, spec) + _traffic(kind, spec)
+    distribution = spec.get("trafficDistribution")
+    if distribution is not None and distribution not in _DISTRIBUTIONS:
+        errors.append(not_supported("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
+    return errors
 
 
 def _external_name(spec: JSONObject) -> list[FieldError]:
@@ -171,9 +176,14 @@ def _port_pairs(ports: list[JSONObject]) -> list[FieldError]:
 
 def _load_balancer(kind: str, spec: JSONObject) -> list[FieldError]:
     if kind == "LoadBalancer":
-        return []
+        errors: list[FieldError] = []
+        for index, value in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+            errors += addresses.cidr_errors(f"spec.LoadBalancerSourceRanges[{index}]", value.strip())
+        if spec.get("loadBalancerClass") is not None:
+            errors += checks.named("spec.loadBalancerClass", spec["loadBalancerClass"], names.qualified_name)
+        return errors
     why = "may only be used when `type` is 'LoadBalancer'"
-    errors: list[FieldError] = []
+    errors = []
     if spec.get("loadBalancerSourceRanges"):
         errors.append(forbidden("spec.LoadBalancerSourceRanges", why))
     if spec.get("allocateLoadBalancerNodePorts") is not None:
@@ -195,6 +205,8 @@ def _traffic(kind: str, spec: JSONObject) -> list[FieldError]:
     if spec.get("healthCheckNodePort") and not (kind == "LoadBalancer" and policy == "Local"):
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         errors.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], detail))
+    elif port := spec.get("healthCheckNodePort"):
+        errors += checks.port("spec.healthCheckNodePort", port)
     internal = spec.get("internalTrafficPolicy")
     if internal:
         errors += checks.one_of("spec.internalTrafficPolicy", internal, _POLICIES)

@@ -1,0 +1,170 @@
+"""Faults of built-in kinds, each in one field of an object that is valid otherwise."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from conformance.rawapi import API
+
+CONTAINER: Final = {"name": "c", "image": "i"}
+TEMPLATE: Final = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
+CODES: Final = {"containerName": "c", "operator": "In", "values": [1, 2]}
+NOT_A_LABEL: Final = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+)
+NO_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+DISTRIBUTIONS: Final = '"PreferClose", "PreferSameZone", "PreferSameNode"'
+CASES: Final[list[tuple[str, dict[str, Any], list[str]]]] = [
+    ("configmaps", {"metadata": {"generateName": "-a"}}, ["metadata.generateName: Invalid value", "metadata.name: "]),
+    (
+        "services",
+        {"spec": {"ports": [{"port": 80}], "trafficDistribution": "Far"}},
+        [f'spec.trafficDistribution: Unsupported value: "Far": supported values: {DISTRIBUTIONS}'],
+    ),
+    (
+        "services",
+        {"spec": {"type": "LoadBalancer", "ports": [{"port": 80}], "loadBalancerSourceRanges": ["10.0.0.0/33"]}},
+        [f'spec.LoadBalancerSourceRanges[0]: Invalid value: "10.0.0.0/33": {NO_CIDR}'],
+    ),
+    (
+        "services",
+        {"spec": {"type": "LoadBalancer", "ports": [{"port": 80}], "loadBalancerClass": "/x"}},
+        ['spec.loadBalancerClass: Invalid value: "/x": prefix part must be non-empty'],
+    ),
+    (
+        "endpoints",
+        {"subsets": [{"addresses": [{"ip": "10.0.0.1", "hostname": "A"}], "ports": [{"port": 1}]}]},
+        [f'subsets[0].addresses[0].hostname: Invalid value: "A": {NOT_A_LABEL}'],
+    ),
+    (
+        "limitranges",
+        {"spec": {"limits": [{"type": "Big"}]}},
+        ['spec.limits[0].type: Invalid value: "Big": must be a standard limit type or fully qualified'],
+    ),
+    (
+        "discovery.k8s.io/v1/endpointslices",
+        {
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.0.0.1"], "hints": {"forZones": [{"name": "z"}, {"name": "z"}]}}],
+            "ports": [{"port": 1, "appProtocol": "/x"}],
+        },
+        [
+            'ports[0].appProtocol: Invalid value: "/x": prefix part must be non-empty',
+            'endpoints[0].hints.forZones[1].name: Duplicate value: "z"',
+        ],
+    ),
+    (
+        "apps/v1/statefulsets",
+        {
+            "spec": {
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": TEMPLATE,
+                "ordinals": {"start": -1},
+                "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Drop"},
+            }
+        },
+        [
+            'spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value: "Drop": '
+            'supported values: "Retain", "Delete"',
+            "spec.ordinals.start: Invalid value: -1: must be greater than or equal to 0",
+        ],
+    ),
+]
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    pod = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+    return {"spec": {"completionMode": "Indexed", "completions": 3, "template": pod, **spec}}
+
+
+def failing(**rule: Any) -> dict[str, Any]:
+    return job(podFailurePolicy={"rules": [{"action": "FailJob", "onExitCodes": CODES, **rule}]})
+
+
+RULE: Final = "spec.podFailurePolicy.rules[0]"
+SUCCESS: Final = "spec.successPolicy.rules[0]"
+JOBS: Final[list[tuple[dict[str, Any], list[str]]]] = [
+    (job(maxFailedIndexes=1), ["spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"]),
+    (
+        job(maxFailedIndexes=4, backoffLimitPerIndex=1),
+        ["spec.maxFailedIndexes: Invalid value: 4: must be less than or equal to completions"],
+    ),
+    (
+        job(managedBy="me"),
+        ['spec.managedBy: Invalid value: "me": must be a domain-prefixed path (such as "acme.io/foo")'],
+    ),
+    (
+        job(podReplacementPolicy="Never"),
+        [
+            'spec.podReplacementPolicy: Unsupported value: "Never": supported values: "Failed", "TerminatingOrFailed"',
+        ],
+    ),
+    (
+        failing(action="FailIndex"),
+        [f'{RULE}.action: Invalid value: "FailIndex": requires the backoffLimitPerIndex to be set'],
+    ),
+    (
+        failing(action=""),
+        [f'{RULE}.action: Required value: valid values: ["Count" "FailIndex" "FailJob" "Ignore"]'],
+    ),
+    (
+        failing(onExitCodes={**CODES, "containerName": "x", "values": [2, 1, 0, 1]}),
+        [
+            f'{RULE}.onExitCodes.containerName: Invalid value: "x": '
+            "must be one of the container or initContainer names in the pod template",
+            f"{RULE}.onExitCodes.values[2]: Invalid value: 0: must not be 0 for the In operator",
+            f"{RULE}.onExitCodes.values[3]: Duplicate value: 1",
+            f"{RULE}.onExitCodes.values: Invalid value: [2,1,0,1]: must be ordered",
+        ],
+    ),
+    (
+        failing(onExitCodes=None),
+        [f"{RULE}: Invalid value: specifying one of OnExitCodes and OnPodConditions is required"],
+    ),
+    (
+        job(successPolicy={"rules": [{"succeededIndexes": "0,2-1", "succeededCount": 4}]}),
+        [
+            f'{SUCCESS}.succeededIndexes: Invalid value: "0,2-1": error parsing succeededIndexes: '
+            "non-increasing order, previous: 2, current: 1",
+            f"{SUCCESS}.succeededCount: Invalid value: 4: "
+            "must be less than or equal to 3 (the number of specified completions)",
+            f"{SUCCESS}.succeededCount: Invalid value: 4: "
+            "must be less than or equal to 0 (the number of indexes in the specified succeededIndexes field)",
+        ],
+    ),
+]
+
+
+async def expect_faults(api: API, ns: str, resource: str, body: dict[str, Any], faults: list[str]) -> None:
+    version, _, plural = resource.rpartition("/")
+    path = ns.replace("/api/v1", f"/apis/{version}") if version else ns
+    given: dict[str, Any] = {"metadata": {"name": "a"}, **body}
+    answer = (await api.post(f"{path}/{plural}?dryRun=All", given)).expect(422)
+    found = [f"{field}: {message}" for _, field, message in answer.causes]
+    assert len(found) == len(faults), found
+    assert all(one.startswith(wanted) for one, wanted in zip(found, faults, strict=True)), found
+
+
+@pytest.mark.parametrize(("resource", "body", "faults"), CASES)
+async def test_a_fault_of_one_field_is_reported(
+    api: API, ns: str, resource: str, body: dict[str, Any], faults: list[str]
+) -> None:
+    await expect_faults(api, ns, resource, body, faults)
+
+
+async def test_faults_of_jobs_are_reported(api: API, ns: str) -> None:
+    for body, faults in JOBS:
+        await expect_faults(api, ns, "batch/v1/jobs", body, faults)
+    long = job(completions=100_000) | {"metadata": {"name": "a" * 60}}
+    why = f"will not able to create pod with invalid DNS label: {'a' * 60}-99999"
+    await expect_faults(api, ns, "batch/v1/jobs", long, [f'metadata.name: Invalid value: "{"a" * 60}": {why}'])
+
+
+async def test_an_object_without_metadata_needs_a_name(api: API, ns: str) -> None:
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+    faults = ["metadata.name: Required value: name or generateName is required"]
+    await expect_faults(api, ns, "apps/v1/daemonsets", {"metadata": None, "spec": spec}, faults)
