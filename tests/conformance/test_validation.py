@@ -168,3 +168,92 @@ async def test_an_object_without_metadata_needs_a_name(api: API, ns: str) -> Non
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
     faults = ["metadata.name: Required value: name or generateName is required"]
     await expect_faults(api, ns, "apps/v1/daemonsets", {"metadata": None, "spec": spec}, faults)
+
+
+WARNED: Final[list[tuple[str, dict[str, Any], list[str]]]] = [
+    (
+        "pods",
+        {
+            "nodeSelector": {"beta.kubernetes.io/os": "linux"},
+            "imagePullSecrets": [{"name": "s"}, {"name": "s"}],
+            "volumes": [{"name": "v", "cephfs": {"monitors": ["m"]}}],
+            "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}},
+        },
+        [
+            'spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead',
+            "spec.volumes[0].cephfs: deprecated in v1.28, non-functional in v1.31+",
+            'spec.imagePullSecrets[1].name: duplicate name "s"',
+            "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: "
+            "a null labelSelector results in matching no pod",
+        ],
+    ),
+    (
+        "pods",
+        {
+            "containers": [
+                {
+                    **CONTAINER,
+                    "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}, {"name": "A", "value": "$(A)3"}],
+                    "ports": [{"containerPort": 80, "name": "web", "hostIP": "10.0.0.1"}],
+                    "resources": {"requests": {"memory": "100m"}},
+                },
+                {"name": "d", "image": "i", "ports": [{"containerPort": 80, "name": "web"}]},
+            ]
+        },
+        [
+            'spec.containers[0].resources.requests[memory]: fractional byte value "100m" is invalid, '
+            "must be an integer",
+            'spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply',
+            "spec.containers[0].ports[0]: hostIP set without hostPort: "
+            "{Name:web HostPort:0 ContainerPort:80 Protocol:TCP HostIP:10.0.0.1}",
+            "spec.containers[1].ports[0]: overlapping port definition with spec.containers[0].ports[0]",
+            'spec.containers[1].ports[0]: duplicate port name "web" with spec.containers[0].ports[0], '
+            "services and probes that select ports by name will use spec.containers[0].ports[0]",
+        ],
+    ),
+    (
+        "services",
+        {
+            "clusterIP": "None",
+            "ports": [{"port": 1}],
+            "externalIPs": ["10.0.0.1"],
+            "trafficDistribution": "PreferClose",
+        },
+        [
+            "spec.externalIPs is ignored for headless services",
+            'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"',
+        ],
+    ),
+]
+
+
+def warnings_of(headers: dict[str, str]) -> list[str]:
+    texts = headers.get("warning", "").removeprefix('299 - "').removesuffix('"').split('", 299 - "')
+    return [each.replace('\\"', '"') for each in texts if each]
+
+
+@pytest.mark.parametrize(("plural", "spec", "warnings"), WARNED)
+async def test_what_is_accepted_but_not_meant_is_warned_of(
+    api: API, ns: str, plural: str, spec: dict[str, Any], warnings: list[str]
+) -> None:
+    body = {"metadata": {"name": "a"}, "spec": {"containers": [CONTAINER], **spec}}
+    if plural == "services":
+        del body["spec"]["containers"]
+    made = (await api.post(f"{ns}/{plural}?dryRun=All", body)).expect(201)
+    assert sorted(warnings_of(made.headers)) == sorted(warnings)
+
+
+async def test_a_template_is_warned_of_when_it_is_new_or_changed(api: API, ns: str) -> None:
+    pod = {**TEMPLATE["spec"], "nodeSelector": {"beta.kubernetes.io/os": "linux"}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {**TEMPLATE, "spec": pod}}
+    path = ns.replace("/api/v1", "/apis/apps/v1") + "/deployments"
+    why = 'deprecated since v1.14; use "kubernetes.io/os" instead'
+    warning = f"spec.template.spec.nodeSelector[beta.kubernetes.io/os]: {why}"
+    made = (await api.post(path, {"metadata": {"name": "a.b"}, "spec": spec})).expect(201)
+    name, selector = warnings_of(made.headers)
+    assert name.endswith("a DNS label is recommended: [must not contain dots]")
+    assert selector == warning
+    labeled = (await api.patch(f"{path}/a.b", {"metadata": {"labels": {"a": "b"}}})).expect(200)
+    assert warnings_of(labeled.headers) == []
+    scaled = (await api.patch(f"{path}/a.b", {"spec": {"replicas": 0}})).expect(200)
+    assert warnings_of(scaled.headers) == [warning]

@@ -13,7 +13,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds import jobpolicies
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.kinds.core import podspec
+from kubewright_controlplane.apiserver.kinds.core import podspec, podwarnings
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
@@ -73,6 +73,9 @@ class JobStrategy(Strategy):
         errors += workload.match_errors(spec, spec["template"])
         return errors + _hostname_errors(obj["metadata"]["name"], spec)
 
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
+
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return _update_errors(obj, old)
 
@@ -127,6 +130,12 @@ class CronJobStrategy(Strategy):
         for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
             errors += checks.non_negative(f"spec.{field}", spec.get(field))
         return errors
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        template, at = obj["spec"]["jobTemplate"]["spec"]["template"], "spec.jobTemplate.spec.template"
+        if old is not None and obj["metadata"].get("generation") == old["metadata"].get("generation"):
+            return []
+        return [*(podwarnings.name_warnings(obj) if old is None else ()), *podwarnings.template_warnings(at, template)]
 
 
 def _time_zone_errors(zone: str | None) -> list[FieldError]:

@@ -8,6 +8,7 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
+from kubewright_controlplane.apiserver.kinds.core import podwarnings
 from kubewright_controlplane.apiserver.kinds.core.claims import claim_spec
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
@@ -78,9 +79,9 @@ class StatefulSetStrategy(Strategy):
         return errors + workload.selected_template_errors(_with_claims(spec), "StatefulSet", "")
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
-        if (obj["spec"].get("revisionHistoryLimit") or 0) >= 0:
-            return []
-        return [_ALL_REVISIONS]
+        changed = old is None or obj["metadata"].get("generation") != old["metadata"].get("generation")
+        found = podwarnings.template_warnings("spec.template", obj["spec"]["template"]) if changed else []
+        return [*found, _ALL_REVISIONS] if (obj["spec"].get("revisionHistoryLimit") or 0) < 0 else found
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         if checks.same(_fixed(obj["spec"]), _fixed(old["spec"])):

@@ -51,6 +51,25 @@ def validate(spec: JSONObject) -> list[FieldError]:
     return errors
 
 
+def warnings(spec: JSONObject) -> list[str]:
+    """Return the warnings about fields without effect, and about deprecated ones."""
+    kind, headless, found = spec.get("type"), is_headless(spec), list[str]()
+    if headless:
+        why = "is ignored for headless services"
+        found += [f"spec.{field} {why}" for field in ("loadBalancerIP", "externalIPs") if spec.get(field)]
+        if spec.get("sessionAffinity") != "None":
+            found.append(f"spec.SessionAffinity {why}")
+    elif spec.get("externalIPs") and kind != "ExternalName":
+        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    if kind == "ExternalName" and spec.get("externalIPs"):
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if kind != "ExternalName" and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
+
+
 def _external_name(spec: JSONObject) -> list[FieldError]:
     why = "may not be set for ExternalName services"
     errors = [
