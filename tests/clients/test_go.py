@@ -1,6 +1,6 @@
 """Go's own libraries against the control plane: client-go's typed clients, informers, election and events, a
-controller-runtime manager, and its webhooks, installed by envtest or behind a Service. The program is in `go/`. The
-tests build it, and are skipped without Go."""
+controller-runtime manager, and its webhooks, installed by envtest or behind a Service; and envtest on the programs of
+`kubewright-controlplane envtest`. The program is in `go/`. The tests build it, and are skipped without Go."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from clients.goprograms import BUILD_SECONDS, go_program
 from integration.command import CONTROL_PLANE, environment, up
+from integration.envtest import assets
 from kubewright.testing import Cluster
 from kubewright_controlplane.apiserver.pki import CertificateAuthority
 
@@ -47,6 +48,18 @@ async def test_a_scenario_of_a_go_program_works(program: Path, cluster: Cluster,
 
 async def test_envtest_installs_the_webhooks_of_a_go_manager(program: Path, cluster: Cluster, namespace: str) -> None:
     await run(program, cluster, namespace, "webhooks", USE_EXISTING_CLUSTER="true")
+
+
+async def test_envtest_starts_the_programs_of_the_command(program: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        program,
+        "envtest",
+        "default",
+        stderr=asyncio.subprocess.PIPE,
+        env={**environment(None), "KUBEBUILDER_ASSETS": str(assets())},
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 0, said.decode()
 
 
 async def test_the_webhooks_of_a_go_manager_are_called_through_a_service(

@@ -260,14 +260,14 @@ async def test_an_owner_in_another_namespace_counts_as_missing(api: API, ns: str
 
 
 async def test_a_circle_of_owners_is_deleted_in_the_foreground(api: API, ns: str) -> None:
-    first = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "a"}})).json["metadata"]
-    second = (await api.post(f"{ns}/configmaps", {"metadata": {"name": "b"}})).json["metadata"]
-    for name, owner in (("a", second), ("b", first)):
+    names = "abc"
+    made = {name: (await api.post(f"{ns}/configmaps", {"metadata": {"name": name}})).json for name in names}
+    for owner, name in zip(names, "bca", strict=True):
         reference = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "name": owner["name"],
-            "uid": owner["uid"],
+            "name": owner,
+            "uid": made[owner]["metadata"]["uid"],
             "blockOwnerDeletion": True,
         }
         patch = {"metadata": {"ownerReferences": [reference]}}
@@ -275,7 +275,7 @@ async def test_a_circle_of_owners_is_deleted_in_the_foreground(api: API, ns: str
     await api.delete(f"{ns}/configmaps/a", {"propagationPolicy": "Foreground"})
 
     async def gone() -> bool:
-        return all([(await api.get(f"{ns}/configmaps/{name}")).status == 404 for name in ("a", "b")])
+        return all([(await api.get(f"{ns}/configmaps/{name}")).status == 404 for name in names])
 
     await until(gone)
 
@@ -385,5 +385,42 @@ async def test_a_terminating_namespace_reports_what_remains(api: API, ns: str) -
 
     async def gone() -> bool:
         return (await api.get(ns)).status == 404
+
+    await until(gone)
+
+
+async def test_a_deleted_namespace_keeps_its_other_objects_until_its_pods_have_ended(api: API, ns: str) -> None:
+    """A Pod may need its ConfigMaps and Secrets until it ends."""
+    name = f"{ns.rpartition('/')[2]}-ordered"
+    path = f"/api/v1/namespaces/{name}"
+    (await api.post("/api/v1/namespaces", {"metadata": {"name": name}})).expect(201)
+    held = {
+        "metadata": {"name": "held", "finalizers": ["example.com/hold"]},
+        "spec": {
+            "containers": [{"name": "c", "image": "nginx:1"}],
+            "schedulerName": "none",
+            "automountServiceAccountToken": False,
+        },
+    }
+
+    async def created() -> bool:
+        return (await api.post(f"{path}/pods", held)).status == 201
+
+    await until(created)
+    (await api.post(f"{path}/configmaps", {"metadata": {"name": "needed"}})).expect(201)
+    (await api.delete(path)).expect(200)
+
+    async def reported() -> dict[str, str] | None:
+        status = (await api.get(path)).expect(200).json["status"]
+        conditions = {each["type"]: each["status"] for each in status.get("conditions", [])}
+        return conditions if len(conditions) == 5 else None
+
+    assert set((await until(reported)).values()) == {"False"}  # what remains is reported once the Pods are gone
+    assert (await api.get(f"{path}/pods/held")).expect(200).json["metadata"]["deletionTimestamp"]
+    assert "deletionTimestamp" not in (await api.get(f"{path}/configmaps/needed")).expect(200).json["metadata"]
+    (await api.patch(f"{path}/pods/held", {"metadata": {"finalizers": None}})).expect(200)
+
+    async def gone() -> bool:
+        return (await api.get(path)).status == 404
 
     await until(gone)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from conformance.rawapi import API, until
 
 
+async def reported(api: API, quota: str, **wanted: str) -> dict[str, Any]:
+    """Wait until a quota reports this usage, and return its status."""
+
+    async def check() -> dict[str, Any] | None:
+        status: dict[str, Any] = (await api.get(quota)).expect(200).json.get("status", {})
+        return status if wanted.items() <= status.get("used", {}).items() else None
+
+    status: dict[str, Any] = await until(check)
+    return status
+
+
 async def test_a_quota_follows_what_is_used(api: API, ns: str) -> None:
-    async def used(**wanted: str) -> dict[str, Any]:
-        async def check() -> dict[str, Any] | None:
-            status: dict[str, Any] = (await api.get(f"{ns}/resourcequotas/q")).expect(200).json.get("status", {})
-            return status if wanted.items() <= status.get("used", {}).items() else None
-
-        status: dict[str, Any] = await until(check)
-        return status
-
+    used = partial(reported, api, f"{ns}/resourcequotas/q")
     requests = {"requests": {"cpu": "100m"}, "limits": {"memory": "64Mi"}}
     pod = {"containers": [{"name": "c", "image": "nginx:1", "resources": requests}], "terminationGracePeriodSeconds": 0}
     for name in ("one", "two"):
@@ -35,6 +40,35 @@ async def test_a_quota_follows_what_is_used(api: API, ns: str) -> None:
     (await api.patch(f"{ns}/resourcequotas/q", {"spec": {"hard": {"configmaps": "9", "pods": "4"}}})).expect(200)
     status = await used(configmaps="1")
     assert status["hard"] == {**hard, "configmaps": "9", "pods": "4"}
+
+
+async def test_a_quota_counts_objects_of_any_kind_and_claims_of_a_storage_class(api: API, ns: str) -> None:
+    used = partial(reported, api, f"{ns}/resourcequotas/q")
+    of_class = "gold.storageclass.storage.k8s.io"
+    hard = {
+        "count/replicasets.apps": "1",
+        f"{of_class}/persistentvolumeclaims": "1",
+        f"{of_class}/requests.storage": "2Gi",
+    }
+    (await api.post(f"{ns}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})).expect(201)
+    await used(**dict.fromkeys(hard, "0"))
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    sets = ns.replace("/api/v1", "/apis/apps/v1") + "/replicasets"
+    (await api.post(sets, {"metadata": {"name": "one"}, "spec": spec})).expect(201)
+    await used(**{"count/replicasets.apps": "1"})
+    why = (await api.post(sets, {"metadata": {"name": "two"}, "spec": spec})).expect(403).message
+    assert "exceeded quota: q, requested: count/replicasets.apps=1, used: count/replicasets.apps=1, limited: " in why
+    (await api.delete(f"{sets}/one")).expect(200)
+    await used(**{"count/replicasets.apps": "0"})
+    for name, storage_class in (("gold", "gold"), ("other", "silver")):
+        claim = {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": storage_class,
+        }
+        (await api.post(f"{ns}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": claim})).expect(201)
+    await used(**{f"{of_class}/persistentvolumeclaims": "1", f"{of_class}/requests.storage": "1Gi"})
 
 
 async def test_a_namespace_reports_what_keeps_it(api: API, ns: str) -> None:

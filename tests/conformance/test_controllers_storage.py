@@ -191,3 +191,34 @@ async def test_a_claim_without_a_class_gets_the_default_one(storage: Storage, ku
         pytest.skip("a bare control plane has no class of volumes")
     (await storage.api.post(f"{storage.ns}/persistentvolumeclaims", claim())).expect(201)
     assert (await storage.bound())["spec"]["storageClassName"] == "standard"
+
+
+async def test_an_ephemeral_volume_has_a_claim_of_its_pod(storage: Storage) -> None:
+    await storage.volume("1Gi")
+    resources = {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": storage.name, "resources": resources}
+    template = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}, "spec": spec}
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
+    containers = [{"name": "c", "image": "nginx:1"}]
+    body = {"metadata": {"name": "p"}, "spec": {"containers": containers, "volumes": [volume]}}
+    pod = (await storage.api.post(f"{storage.ns}/pods", body)).expect(201).json
+    found = await storage.bound("p-scratch")
+    assert (found["metadata"]["labels"], found["metadata"]["annotations"]["c"]) == ({"a": "b"}, "d")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod["metadata"]["uid"]}
+    assert found["metadata"]["ownerReferences"] == [{**owner, "controller": True, "blockOwnerDeletion": True}]
+    await storage.in_phase(f"{storage.ns}/pods/p", "Running")
+    foreign = {
+        **body,
+        "metadata": {"name": "p-scratch"},
+        "spec": {**body["spec"], "volumes": [{**volume, "name": "x"}]},
+    }
+    await storage.api.post(f"{storage.ns}/persistentvolumeclaims", claim("p-scratch-x", storageClassName=storage.name))
+    (await storage.api.post(f"{storage.ns}/pods", foreign)).expect(201)
+
+    async def is_reported() -> str | None:
+        events = (await storage.api.get(f"{storage.ns}/events?fieldSelector=reason=FailedBinding")).json["items"]
+        return next((each["message"] for each in events if each["involvedObject"]["name"] == "p-scratch"), None)
+
+    namespace = storage.ns.rpartition("/")[2]
+    why = f"PVC {namespace}/p-scratch-x was not created for pod {namespace}/p-scratch (pod is not owner)"
+    assert await until(is_reported) == f"ephemeral volume x: {why}"

@@ -106,8 +106,9 @@ async def test_pods_of_a_stateful_set_have_names_and_start_in_order(space: Space
     assert (pods[1]["spec"]["hostname"], pods[1]["spec"]["subdomain"]) == ("s-1", "svc")
     [revision] = await space.items(f"{space.apps}/controllerrevisions")
     assert revision["metadata"]["name"] == found["status"]["currentRevision"]
-    assert revision["data"]["spec"]["template"]["$patch"] == "replace"
     assert revision["revision"] == 1
+    assert list(revision["data"]["spec"]["template"]) == ["$patch", "metadata", "spec"]  # clients compare the bytes
+    assert [name for name in revision["metadata"]["labels"] if "hash" in name] == ["controller.kubernetes.io/hash"]
 
 
 async def test_a_stateful_set_removes_the_last_pods_first(space: Space) -> None:
@@ -213,6 +214,9 @@ async def test_an_update_of_a_daemon_set_reaches_all_nodes(space: Space) -> None
     assert set(images(await space.pods())) == {"nginx:2"}
     revisions = await space.items(f"{space.apps}/controllerrevisions")
     assert sorted(each["revision"] for each in revisions) == [1, 2]
+    assert {name for each in revisions for name in each["metadata"]["labels"] if "hash" in name} == {
+        "controller-revision-hash"
+    }
 
 
 async def test_a_job_completes_when_its_pods_have_succeeded(space: Space) -> None:
@@ -291,9 +295,10 @@ async def test_a_finished_job_is_deleted_after_its_ttl(space: Space) -> None:
     await until(gone)
 
 
-async def test_a_cron_job_starts_a_job_on_schedule(space: Space) -> None:
+async def test_a_cron_job_starts_a_job_on_schedule_within_a_long_deadline(space: Space) -> None:
     template = {"spec": job()["spec"]}
-    made = {"metadata": {"name": "c"}, "spec": {"schedule": "@every 1s", "jobTemplate": template}}
+    spec = {"schedule": "@every 1s", "jobTemplate": template, "startingDeadlineSeconds": 10**12}
+    made = {"metadata": {"name": "c"}, "spec": spec}
     (await space.api.post(f"{space.batch}/cronjobs", made)).expect(201)
 
     async def started() -> list[dict[str, Any]]:
@@ -388,6 +393,12 @@ async def test_a_created_node_becomes_ready_and_accepts_pods(space: Space) -> No
             return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", []))
 
         await until(ready)
+
+        async def has_time_to_live() -> bool:
+            metadata = (await space.api.get(f"/api/v1/nodes/{name}")).json["metadata"]
+            return bool(metadata.get("annotations", {}).get("node.alpha.kubernetes.io/ttl") == "0")
+
+        await until(has_time_to_live)
         template = {
             "nodeSelector": {"example.com/name": name},
             "tolerations": [{"key": "example.com/for", "operator": "Exists"}],

@@ -219,3 +219,36 @@ async def test_delete_options_of_a_wrong_type_are_a_bad_request(
 async def test_a_quota_that_cannot_be_enforced_is_rejected(api: API, ns: str, spec: Any, why: str) -> None:
     answer = (await api.post(f"{ns}/resourcequotas", {"metadata": {"name": "q"}, "spec": spec})).expect(422)
     assert answer.message.endswith(f": {why}")
+
+
+async def test_sysctls_of_a_pod_have_valid_names_and_belong_to_its_own_namespaces(api: API, ns: str) -> None:
+    named = ("foo-", "kernel.shmmax", "net/ipv4.ip_forward", "kernel.shmmax", "", "bar..")
+    spec = {
+        "containers": [{"name": "c", "image": "nginx:1"}],
+        "hostNetwork": True,
+        "hostPID": True,
+        "shareProcessNamespace": True,
+        "securityContext": {"sysctls": [{"name": name, "value": "1"} for name in named]},
+    }
+    answer = (await api.post(f"{ns}/pods", {"metadata": {"name": "p"}, "spec": spec})).expect(422)
+    why = (
+        "must have at most 253 characters and match regex "
+        "^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
+    )
+    path = "spec.securityContext"
+    assert answer.causes == [
+        (
+            "FieldValueInvalid",
+            f"{path}.shareProcessNamespace",
+            "Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled",
+        ),
+        ("FieldValueInvalid", f"{path}.sysctls[0].name", f'Invalid value: "foo-": {why}'),
+        (
+            "FieldValueInvalid",
+            f"{path}.sysctls[2].name",
+            "Invalid value: \"net/ipv4.ip_forward\": may not be specified when 'hostNetwork' is true",
+        ),
+        ("FieldValueDuplicate", f"{path}.sysctls[3].name", 'Duplicate value: "kernel.shmmax"'),
+        ("FieldValueRequired", f"{path}.sysctls[4].name", "Required value"),
+        ("FieldValueInvalid", f"{path}.sysctls[5].name", f'Invalid value: "bar..": {why}'),
+    ]

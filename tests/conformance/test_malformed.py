@@ -37,6 +37,12 @@ async def test_kinds_and_versions_of_a_wrong_type_are_rejected(api: API, ns: str
         assert patched.message.endswith(why)
 
 
+async def test_applied_json_that_is_not_yaml_does_not_fail_the_server(api: API, ns: str) -> None:
+    config = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"\\ud83d\\ude00","a":"b"}}'
+    answer = await api.send("PATCH", f"{ns}/configmaps/a?fieldManager=a", config, headers=APPLY)
+    assert answer.status in (201, 400)
+
+
 @pytest.mark.parametrize(
     ("operation", "status", "message"),
     [
@@ -104,12 +110,13 @@ async def test_names_of_fields_that_cannot_be_printed_are_escaped(api: API, ns: 
     [
         ("/api/v1/namespaces", {}, "Namespace"),
         ("{batch}/jobs", {"template": {"spec": {"restartPolicy": "Never", "containers": []}}}, "Job.batch"),
+        ("{autoscaling}/horizontalpodautoscalers", {"maxReplicas": 1}, "HorizontalPodAutoscaler.autoscaling"),
         ("{batch}/cronjobs", {"schedule": "* * * * *", "jobTemplate": {"spec": {}}}, "CronJob.batch"),
     ],
 )
 async def test_an_object_without_a_name_is_invalid(api: API, ns: str, path: str, spec: Any, kind: str) -> None:
-    target = path.format(batch=ns.replace("/api/v1", "/apis/batch/v1"))
-    answer = (await api.post(target, {"metadata": {}, "spec": spec})).expect(422)
+    groups = {group: ns.replace("/api/v1", f"/apis/{group}/v1") for group in ("autoscaling", "batch")}
+    answer = (await api.post(path.format(**groups), {"spec": spec})).expect(422)
     assert answer.message.startswith(f'{kind} "" is invalid: ')
     assert ("FieldValueRequired", "metadata.name") in [cause[:2] for cause in answer.causes]
 
@@ -191,3 +198,20 @@ async def test_watches_of_both_versions_of_events_have_their_own_fields(api: API
     assert core["apiVersion"] == "v1"
     assert other["regarding"]["name"] == "a"
     assert other["apiVersion"] == "events.k8s.io/v1"
+
+
+async def test_null_quantities_are_zero(api: API, ns: str) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": None}}}
+    answer = await api.post(f"{ns}/persistentvolumeclaims", {"metadata": {"name": "a"}, "spec": claim})
+    why = 'spec.resources[storage]: Invalid value: "0": must be greater than zero'
+    assert answer.expect(422).message == f'PersistentVolumeClaim "a" is invalid: {why}'
+    claim["resources"] = {"requests": {"storage": "1"}, "limits": {"storage": None}}
+    created = (await api.post(f"{ns}/persistentvolumeclaims", {"metadata": {"name": "a"}, "spec": claim})).expect(201)
+    assert created.json["spec"]["resources"]["limits"] == {"storage": "0"}
+    quota = {"metadata": {"name": "a"}, "spec": {"hard": {"pods": None}}}
+    created = (await api.post(f"{ns}/resourcequotas?dryRun=All", quota)).expect(201)
+    assert created.json["spec"]["hard"] == {"pods": "0"}
+    container = {"name": "a", "image": "a", "resources": {"limits": {"memory": None}}}
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [container]}}
+    created = (await api.post(f"{ns}/pods?dryRun=All", pod)).expect(201)
+    assert created.json["spec"]["containers"][0]["resources"]["limits"] == {"memory": "0"}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
-from conformance.rawapi import API
+from conformance.rawapi import API, until
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}
 SPEC: dict[str, Any] = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
@@ -76,3 +79,75 @@ async def test_a_scale_is_shown_in_other_forms(api: API, ns: str, form: str) -> 
     if form == "Table":
         assert [each["name"] for each in answer.json["columnDefinitions"]] == ["Name", "Desired", "Available", "Age"]
         assert answer.json["rows"][0]["cells"][:3] == ["d", 0, 0]
+
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+PATHS = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.selector",
+}
+WRONG_SPECS = [
+    ("x", "x is of the type string, expected map[string]interface{}"),
+    ([], "[] is of the type []interface {}, expected map[string]interface{}"),
+    (5, "5 is of the type int64, expected map[string]interface{}"),
+    ({"replicas": "x"}, "x is of the type string, expected int64"),
+    ({"replicas": {}}, "map[] is of the type map[string]interface {}, expected int64"),
+    ({"replicas": None}, "<nil> is of the type <nil>, expected int64"),
+]
+
+
+@pytest_asyncio.fixture
+async def group(api: API) -> AsyncIterator[str]:
+    """The group of a kind `Thing` that allows all fields and has no subresources yet."""
+    group = f"g{secrets.token_hex(4)}.example.com"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "things", "kind": "Thing"}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    (await api.post(CRDS, {"metadata": {"name": f"things.{group}"}, "spec": spec})).expect(201)
+
+    async def served() -> bool:
+        return (await api.get(f"/apis/{group}/v1/things")).status == 200
+
+    await until(served)
+    yield group
+    await api.delete(f"{CRDS}/things.{group}")
+
+
+async def test_a_scale_added_to_objects_that_it_does_not_fit_says_why(api: API, ns: str, group: str) -> None:
+    path = f"/apis/{group}/v1/namespaces/{ns.rpartition('/')[2]}/things"
+    thing = {"apiVersion": f"{group}/v1", "kind": "Thing"}
+    for index, (spec, _) in enumerate([*WRONG_SPECS, ({"replicas": 1}, "")]):
+        (await api.post(path, thing | {"metadata": {"name": f"t{index}"}, "spec": spec})).expect(201)
+    add = [{"op": "add", "path": "/spec/versions/0/subresources", "value": {"scale": PATHS}}]
+    (await api.patch(f"{CRDS}/things.{group}", add, "json")).expect(200)
+
+    async def has_scale() -> bool:
+        return (await api.get(f"{path}/t{len(WRONG_SPECS)}/scale")).status == 200
+
+    await until(has_scale)
+    for index, (spec, why) in enumerate(WRONG_SPECS):
+        message = f".spec.replicas accessor error: {why}"
+        one = f"{path}/t{index}/scale"
+        read = await api.get(one)
+        patched = await api.patch(one, {"spec": {"replicas": 3}})
+        replaced = await api.put(one, scale(3) | {"metadata": {"name": f"t{index}"}})
+        assert [each.message for each in (read, patched, replaced)] == [message] * 3
+        created = await api.post(f"{path}?dryRun=All", thing | {"metadata": {"name": "new"}, "spec": spec})
+        [cause] = created.expect(422).causes
+        assert cause[1:] == (".spec.replicas", f"Invalid value: 0: {message}")
+
+
+async def test_a_selector_of_a_wrong_type_is_rejected(api: API, ns: str, group: str) -> None:
+    path = f"/apis/{group}/v1/namespaces/{ns.rpartition('/')[2]}/things"
+    add = [{"op": "add", "path": "/spec/versions/0/subresources", "value": {"scale": PATHS}}]
+    (await api.patch(f"{CRDS}/things.{group}", add, "json")).expect(200)
+    thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}, "status": {"selector": 5}}
+
+    async def rejected() -> bool:
+        return (await api.post(f"{path}?dryRun=All", thing)).status == 422
+
+    await until(rejected)
+    why = 'Invalid value: "": .status.selector accessor error: 5 is of the type int64, expected string'
+    assert (await api.post(path, thing)).causes == [("FieldValueInvalid", ".status.selector", why)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import ssl
 import sys
@@ -43,6 +44,7 @@ _EXCUSED: Final = (
     "Internal error occurred: strict decoding error",
     ": strconv.ParseUint: parsing ",  # a resourceVersion in a get
     'strconv.ParseUint: parsing \\"',
+    " accessor error: ",  # a scale that does not fit the object
     "doesn't match $setElementOrder list",
     "unknown patch type",  # strategic patches
     "cannot merge lists without merge key",
@@ -312,7 +314,7 @@ class Target:
             file.seek(self._read)
             logged = file.read()
         self._read += len(logged)
-        return logged.decode(errors="replace")[-4000:]
+        return "\n".join(_defects(logged.decode(errors="replace")))[-4000:]
 
     async def sample(self) -> tuple[int, float]:
         """Collect the server's garbage. Returns the number of its objects, and its memory in MB."""
@@ -340,6 +342,12 @@ def check_answer(answer: Answer, what: str) -> None:
         text = answer.body.decode(errors="replace")
         if not any(each in text for each in _EXCUSED):
             raise Broken(f"{what} is answered with {answer.status}: {text[:1000]}")
+
+
+def _defects(log: str) -> list[str]:
+    """Return the entries of a log that are defects. A controller may log that the server rejected a request."""
+    entries = re.split(r"\n(?=\d\d:\d\d:\d\d\.)", log)
+    return [each for each in entries if each.strip() and (" controller." not in each or "Traceback (" in each)]
 
 
 @asynccontextmanager

@@ -60,7 +60,7 @@ class World:
     async def _read_treasures(self) -> list[Any]:
         vault = f"/api/v1/namespaces/{VAULT}"
         found: list[Any] = []
-        for plural in ("secrets", "configmaps", "pods", "serviceaccounts"):
+        for plural in ("secrets", "configmaps"):
             items = (await self._target.get(f"{vault}/{plural}")).json["items"]
             found.append([(item["metadata"]["name"], item["metadata"]["resourceVersion"]) for item in items])
         return found

@@ -24,6 +24,8 @@ def find_kubectl() -> str | None:
 
 
 KUBECTL = find_kubectl()
+OVER_SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
+"""Variables that make kubectl use SPDY, like versions before 1.31."""
 TIMEOUT = 180.0
 """A timeout in seconds, longer than any `--timeout` of the tests."""
 
@@ -31,8 +33,9 @@ TIMEOUT = 180.0
 class Kubectl:
     """kubectl in one namespace."""
 
-    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, kubeconfig: Path, namespace: str, *, env: Mapping[str, str] | None = None) -> None:
         self._kubeconfig = kubeconfig
+        self._env = env or {}
         self.namespace = namespace
 
     async def start(self, *arguments: str, terminal: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
@@ -49,6 +52,7 @@ class Kubectl:
                 **os.environ,
                 "KUBECACHEDIR": str(self._kubeconfig.parent / "cache"),  # its cache of kinds, which is valid for hours
                 "KUBE_EDITOR": "sed -i s/nginx:1/nginx:2/",
+                **self._env,
             },
         )
 
@@ -104,7 +108,12 @@ async def at_terminal(kubectl: Kubectl, *arguments: str) -> AsyncGenerator[Termi
 
 @asynccontextmanager
 async def kubectl_with_processes(
-    cluster: Cluster, namespace: str, target: str, images: Mapping[str, Image]
+    cluster: Cluster,
+    namespace: str,
+    target: str,
+    images: Mapping[str, Image],
+    *,
+    env: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[Kubectl]:
     """Yield kubectl for a cluster in which new Pods of these images run as processes. Skips if that is impossible."""
     if target == "kubeconfig":
@@ -112,4 +121,4 @@ async def kubectl_with_processes(
     if KUBECTL is None:
         pytest.skip("kubectl was not found; `make controlplane` builds it")
     async with cluster.images(images):
-        yield Kubectl(cluster.kubeconfig(), namespace)
+        yield Kubectl(cluster.kubeconfig(), namespace, env=env)

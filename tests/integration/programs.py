@@ -33,10 +33,10 @@ class Programs:
         self.table = ImageTable(cluster.config.image_table)
         self._names: list[str] = []
 
-    def image(self, program: str, **more: Any) -> str:
+    def image(self, program: str, *, sandbox: bool = False, **more: Any) -> str:
         """Add an image that runs `program`. Returns its name."""
         name = f"registry.test/program:{secrets.token_hex(4)}"
-        self.table.put(name, Image((sys.executable, "-S", "-u", "-c", program), **more))
+        self.table.put(name, Image((sys.executable, "-S", "-u", "-c", program), sandbox=sandbox, **more))
         self._names.append(name)
         return name
 
@@ -44,12 +44,14 @@ class Programs:
         for name in self._names:
             self.table.remove(name)
 
-    async def pod(self, containers: Sequence[dict[str, Any]], name: str = "p", **spec: Any) -> Pod:
+    async def pod(
+        self, containers: Sequence[dict[str, Any]], name: str = "p", labels: dict[str, str] | None = None, **spec: Any
+    ) -> Pod:
         """Create a Pod."""
         named = [{"name": f"c{number}", **each} for number, each in enumerate(containers)]
         document = {"spec": {"containers": named, **spec}}
         pod = codec.from_dict(Pod, document)
-        pod.metadata = ObjectMeta(name=name, namespace=self.namespace)
+        pod.metadata = ObjectMeta(name=name, namespace=self.namespace, labels=labels or {})
         return await self.client.create(pod)
 
     async def run(self, program: str, **container: Any) -> Pod:

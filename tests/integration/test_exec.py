@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import os
 import sys
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
-from integration.kubectl import KUBECTL, Kubectl, at_terminal
+from integration.kubectl import KUBECTL, OVER_SPDY, Kubectl, at_terminal
 from integration.programs import SLEEP, Programs, ended, is_running
 from integration.programs import programs as programs
 from kubewright.apis.core.v1 import Pod
@@ -17,15 +20,16 @@ from kubewright.client._patch import MergePatch
 from kubewright.models import PolicyRule
 from kubewright.testing import Cluster, eventually
 from kubewright_controlplane.kubelet.images import Image
+from websockets_client import websocket
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it")
 
 PYTHON = (sys.executable, "-S", "-u", "-c")
 
 
-@pytest.fixture
-def kubectl(cluster: Cluster, namespace: str) -> Kubectl:
-    return Kubectl(cluster.kubeconfig(), namespace)
+@pytest.fixture(params=[{}, OVER_SPDY], ids=["websocket", "spdy"])
+def kubectl(cluster: Cluster, namespace: str, request: pytest.FixtureRequest) -> Kubectl:
+    return Kubectl(cluster.kubeconfig(), namespace, env=request.param)
 
 
 async def test_a_command_runs_in_the_environment_of_the_program(programs: Programs, kubectl: Kubectl) -> None:
@@ -114,6 +118,59 @@ async def test_attach_connects_to_the_output_and_input_of_the_program(programs: 
     said = await kubectl("attach", "-i", "-q", "p", given="one\ntwo\n")
     assert said == "heard one\nheard two\n"
     assert await programs.says("heard two") == "heard one\nheard two\n"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "has_status"),
+    [
+        ("v5.channel.k8s.io", True),
+        ("v4.channel.k8s.io", True),
+        ("v4.base64.channel.k8s.io", True),
+        ("base64.channel.k8s.io", False),
+        ("channel.k8s.io", False),
+        ("", False),
+    ],
+)
+async def test_clients_with_any_version_of_the_websocket_protocol_run_commands(
+    programs: Programs, cluster: Cluster, protocol: str, *, has_status: bool
+) -> None:
+    await programs.run(SLEEP)
+    is_text = "base64" in protocol
+
+    def message(channel: int, data: bytes) -> bytes | str:
+        return f"{channel}{base64.b64encode(data).decode()}" if is_text else bytes((channel,)) + data
+
+    program = "import sys; print('heard', input()); print('oops', file=sys.stderr); sys.exit(3)"
+    query = urlencode([("command", each) for each in (*PYTHON, program)])
+    target = f"/api/v1/namespaces/{programs.namespace}/pods/p/exec?stdin=1&stdout=1&stderr=1&{query}"
+    async with websocket(cluster.config, target, [protocol] if protocol else []) as socket:
+        assert (socket.status, socket.protocol) == (101, protocol or None)
+        assert await socket.receive() == message(1, b"")  # the client is connected
+        socket.send(message(0, b"hello\n"))
+        said: dict[int, bytes] = {}
+        while (received := await socket.receive()) is not None:
+            assert isinstance(received, str) is is_text
+            channel, data = (
+                (int(received[0]), base64.b64decode(received[1:]))
+                if isinstance(received, str)
+                else (received[0], received[1:])
+            )
+            said[channel] = said.get(channel, b"") + data
+    assert (said[1], said[2]) == (b"heard hello\n", b"oops\n")
+    failure = "command terminated with non-zero exit code: exit status 3"
+    assert (json.loads(said[3])["message"] if has_status else said[3].decode()) == failure
+
+
+async def test_files_are_copied_to_and_from_a_container(programs: Programs, kubectl: Kubectl, tmp_path: Path) -> None:
+    await programs.run(SLEEP)
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "numbers").write_bytes(os.urandom(3_000_000))
+    (given / "empty").touch()
+    await kubectl("cp", str(given), "p:copied")
+    await kubectl("cp", "p:copied", str(tmp_path / "back"))
+    for name in ("numbers", "empty"):
+        assert (tmp_path / "back" / name).read_bytes() == (given / name).read_bytes()
 
 
 SHELL = "import os, sys\nfor line in sys.stdin: exec(line)"

@@ -117,10 +117,10 @@ async def test_an_occupied_port_is_reported_and_opened_when_it_is_free(web: Web)
     await eventually(page, web.port)
 
 
-async def test_protocols_other_than_tcp_are_reported(web: Web) -> None:
+async def test_other_protocols_are_reported(web: Web) -> None:
     await web.deploy()
-    await web.expose({"port": 80, "nodePort": web.port, "protocol": "UDP"})
-    await web.event(f"Node port {web.port}/UDP is not opened")
+    await web.expose({"port": 80, "nodePort": web.port, "protocol": "SCTP"})
+    await web.event(f"Node port {web.port}/SCTP is not opened")
 
 
 async def test_a_terminating_pod_gets_no_requests_while_its_replacement_starts(web: Web) -> None:

@@ -60,6 +60,7 @@ async def test_a_privileged_port_is_replaced_by_another_one(tmp_path: Path) -> N
             await web.expose()
             await eventually(page, web.port)
             await web.event("This user may not open port 80: container web has to open port 10080 instead")
+            await web.event("port 80/TCP can't be opened: permission denied. Choose a port from 1024 on")
             pod = (await web.pods())[0]
             with socket.create_connection((pod.status.pod_ip or "", 10080)):
                 pass

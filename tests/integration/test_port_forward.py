@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import struct
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import pytest_asyncio
 
-from integration.kubectl import Kubectl, kubectl_with_processes
+from integration.kubectl import OVER_SPDY, Kubectl, kubectl_with_processes
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Pod
 from kubewright.models import codec
 from kubewright.testing import Cluster, eventually
 from kubewright_controlplane import STAND_INS, Image
+from websockets_client import websocket
 
 ECHO = """
 import os, socketserver
@@ -30,9 +34,11 @@ Server((os.environ['KUBEWRIGHT_BIND_HOST'], 7000), Handler).serve_forever()
 IMAGES = {**STAND_INS, "registry.test/echo": Image((sys.executable, "-S", "-c", ECHO))}
 
 
-@pytest_asyncio.fixture
-async def kubectl(cluster: Cluster, namespace: str, kubewright_target: str) -> AsyncIterator[Kubectl]:
-    async with kubectl_with_processes(cluster, namespace, kubewright_target, IMAGES) as kubectl:
+@pytest_asyncio.fixture(params=[{}, OVER_SPDY], ids=["websocket", "spdy"])
+async def kubectl(
+    cluster: Cluster, namespace: str, kubewright_target: str, request: pytest.FixtureRequest
+) -> AsyncIterator[Kubectl]:
+    async with kubectl_with_processes(cluster, namespace, kubewright_target, IMAGES, env=request.param) as kubectl:
         yield kubectl
 
 
@@ -89,6 +95,38 @@ async def test_many_connections_transfer_large_data_both_ways(
     async with forwarded(kubectl, 7000) as port:
         said = await asyncio.gather(*(exchange(port, each) for each in given))
     assert said == [each + b"end" for each in given]
+
+
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", "v4.base64.channel.k8s.io", ""])
+async def test_a_websocket_has_two_channels_for_each_port(
+    cluster: Cluster, namespace: str, kubewright_target: str, protocol: str
+) -> None:
+    if kubewright_target == "kubeconfig":
+        pytest.skip("this cluster runs real images")
+    is_text = "base64" in protocol
+
+    def message(channel: int, data: bytes) -> bytes | str:
+        return f"{channel}{base64.b64encode(data).decode()}" if is_text else bytes((channel,)) + data
+
+    async with cluster.images(IMAGES):
+        await run(cluster, namespace, "registry.test/echo", 7000)
+        target = f"/api/v1/namespaces/{namespace}/pods/p/portforward?ports=7000&ports=7001"
+        async with websocket(cluster.config, target, [protocol] if protocol else []) as socket:
+            assert socket.status == 101, socket.error
+            socket.send(message(0, b"early"))
+            wanted = {message(channel, struct.pack("<H", 7000 + channel // 2)) for channel in range(4)}
+            wanted.add(message(0, b"early"))
+            received = [await socket.receive() for _ in range(6)]
+            [error] = [each for each in received if each not in wanted]
+            assert wanted < set(received)
+            assert error is not None
+            text = base64.b64decode(error[1:]) if is_text else bytes(error[1:])  # type: ignore[arg-type]
+            assert b"failed to connect to port 7001 of the Pod" in text
+            socket.send(message(0, b"late"))
+            assert await socket.receive() == message(0, b"late")
+        async with websocket(cluster.config, target.partition("?")[0], ["v4.channel.k8s.io"]) as socket:
+            assert socket.status == 400
+            assert "query parameter" in socket.error
 
 
 async def test_a_closed_port_is_reported(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -17,14 +18,17 @@ from kubewright.http.message import Request
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.models import codec
 from kubewright.testing import Cluster, eventually
-from kubewright_controlplane import STAND_INS, ProcessNode
+from kubewright_controlplane import STAND_INS, Image, ProcessNode
 
+BUSYBOX = Image(("sh",), folders=(str(Path(KUBECTL or "/usr/bin/kubectl").parent),))
+"""The stand-in, with kubectl."""
 SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": True}
 
 
 @pytest_asyncio.fixture
 async def kubectl(cluster: Cluster, namespace: str, kubewright_target: str) -> AsyncIterator[Kubectl]:
-    async with kubectl_with_processes(cluster, namespace, kubewright_target, STAND_INS) as kubectl:
+    images = {**STAND_INS, "busybox:*": BUSYBOX}
+    async with kubectl_with_processes(cluster, namespace, kubewright_target, images) as kubectl:
         yield kubectl
 
 

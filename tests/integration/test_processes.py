@@ -20,7 +20,7 @@ from kubewright.client._patch import MergePatch
 from kubewright.client._transport import HTTPTransport
 from kubewright.http.message import Request
 from kubewright.models import PolicyRule, codec, role
-from kubewright.testing import gone
+from kubewright.testing import eventually, gone
 from kubewright_controlplane.kubelet.images import Image
 
 # ---- environment, volumes and API access of a container
@@ -337,6 +337,7 @@ async def test_init_containers_run_one_after_the_other_before_the_rest(programs:
     assert [each.state.terminated is not None for each in pod.status.init_container_statuses if each.state] == [
         True
     ] * 2
+    assert all(each.ready for each in pod.status.init_container_statuses)
 
 
 async def test_an_init_container_that_fails_fails_a_pod_that_is_never_restarted(programs: Programs) -> None:
@@ -404,6 +405,62 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_): ...
 http.server.ThreadingHTTPServer((os.environ["KUBEWRIGHT_BIND_HOST"], 8081), Handler).serve_forever()
 """
+
+
+HEALTH = """
+import os, socketserver, struct
+def frame(kind, flags, stream, body=b""):
+    return len(body).to_bytes(3, "big") + struct.pack(">BBI", kind, flags, stream) + body
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        assert self.rfile.read(24).startswith(b"PRI * HTTP/2.0")
+        self.wfile.write(frame(4, 0, 0))
+        while head := self.rfile.read(9):
+            body = self.rfile.read(int.from_bytes(head[:3], "big"))
+            if head[3] == 0:
+                status = {b"": 1, b"\\n\\x04work": 2}[body[5:]]
+                self.wfile.write(frame(1, 4, 1, b"\\x88") + frame(0, 0, 1, bytes((0, 0, 0, 0, 2, 8, status))))
+                self.wfile.write(frame(1, 5, 1, b"\\x00\\x0bgrpc-status\\x010"))
+socketserver.ThreadingTCPServer((os.environ["KUBEWRIGHT_BIND_HOST"], 8082), Handler).serve_forever()
+"""
+
+
+async def test_a_grpc_probe_asks_for_the_health_of_a_service(programs: Programs) -> None:
+    probes = {
+        "startupProbe": {"tcpSocket": {"port": 8082}, "periodSeconds": 1, "failureThreshold": 30},
+        "readinessProbe": {"grpc": {"port": 8082}, "periodSeconds": 1, "timeoutSeconds": 30},
+    }
+    image = programs.image(HEALTH)
+    await programs.pod([{"image": image, **probes}])
+    await programs.until(is_ready)
+    probes["readinessProbe"] = {"grpc": {"port": 8082, "service": "work"}, "periodSeconds": 1, "timeoutSeconds": 30}
+    await programs.pod([{"image": image, **probes}], "q")
+    await programs.until(is_running, "q")
+
+    async def fails() -> None:
+        assert any(
+            'service unhealthy (responded with "NOT_SERVING")' in each for each in await programs.events("Unhealthy")
+        )
+
+    await eventually(fails)
+    assert not is_ready(await programs.get("q"))
+
+
+async def test_the_end_of_the_log_may_be_the_termination_message(programs: Programs) -> None:
+    fails = programs.image("import sys; print('x' * 3000); print('out of luck'); sys.exit(1)")
+    message = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    quiet = programs.image("print('fine')")
+    await programs.pod(
+        [{"image": fails, **message}, {"image": quiet, **message}, {"image": fails}], restartPolicy="Never"
+    )
+
+    def has_ended(pod: Pod) -> bool:
+        return pod.status.phase == "Failed"
+
+    pod = await programs.until(has_ended)
+    ended = [each.state.terminated for each in pod.status.container_statuses if each.state is not None]
+    messages = [each.message if each is not None else "" for each in ended]
+    assert messages == ["x" * 2035 + "\nout of luck\n", None, None]
 
 
 async def test_two_pods_listen_on_the_same_port_each_at_its_address(programs: Programs) -> None:

@@ -158,3 +158,22 @@ async def test_the_log_of_a_simulated_pod_is_its_annotation(
         return [line async for line in client.logs("p", namespace=namespace)]
 
     assert await eventually(logged) == ["one", "two"]
+
+
+async def test_a_simulated_pod_fails_after_its_deadline(client: Client, namespace: str, kubewright_target: str) -> None:
+    if kubewright_target != "embedded":
+        pytest.skip("this control plane has no kubelet")
+    running = pod(namespace, "c")
+    running.spec.active_deadline_seconds = 100
+    await client.create(running)
+
+    async def ended() -> bool:
+        found = await client.get(Pod, "p", namespace=namespace)
+        return (found.status.phase, found.status.reason) == ("Failed", "DeadlineExceeded")
+
+    async def runs() -> bool:
+        return (await client.get(Pod, "p", namespace=namespace)).status.phase == "Running"
+
+    await eventually(runs)
+    await client.patch(running, MergePatch({"spec": {"activeDeadlineSeconds": 1}}))
+    await eventually(ended)

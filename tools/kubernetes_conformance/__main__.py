@@ -1,10 +1,11 @@
 """Kubernetes' own conformance suite against a control plane: `python -m tools.kubernetes_conformance`.
 
-cases    the cases of the suite, and what each of them needs
-targets  the control planes
-run      one case: a process of `e2e.test`
-record   the outcome of each case, in `results/<target>.json`
-page     docs/kubernetes-conformance.md, from the results
+cases      the cases of the suite, and what each of them needs
+targets    the control planes
+run        one case: a process of `e2e.test`
+record     the outcome of each case, in `results/<target>.json`
+obstacles  why a case needs running containers
+page       docs/kubernetes-conformance.md, from the results
 
 Each case runs in a process of its own, several at a time; cases marked `[Serial]` run alone at the end. The outcomes
 replace earlier ones of the same cases with `--record`. The exit status is 1 if a case that needs no containers failed.
@@ -47,6 +48,7 @@ def main() -> int:
         print("\n".join(f"{case.needs:<12}{case.name}" for case in cases))
         return 0
     logs: Path = arguments.logs or ROOT / "build" / "kubernetes-conformance" / arguments.target
+    logs = logs.resolve()
     logs.mkdir(parents=True, exist_ok=True)
     return asyncio.run(_run(arguments, binaries, cases, logs))
 
@@ -74,9 +76,12 @@ def _line(outcome: Outcome) -> str:
 
 def _chosen(cases: Sequence[Case], arguments: argparse.Namespace) -> Iterator[Case]:
     focus = re.compile(arguments.focus)
+    passed, passed_on = Results.read(arguments.target), Results.read(arguments.passed_on)
     for case in cases:
         named = focus.search(case.name) and case.area in (arguments.area or (case.area,))
-        if named and case.needs in (arguments.needs or NEEDS):
+        recorded = passed_on.has_passed(case.name) or not arguments.passed_on
+        wanted = recorded and not (arguments.not_passed and passed.has_passed(case.name))
+        if named and wanted and case.needs in (arguments.needs or NEEDS):
             yield case
 
 
@@ -97,6 +102,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--focus", default="", metavar="REGEX", help="run only cases whose names match")
     parser.add_argument("--area", action="append", metavar="SIG", help="run only this area: sig-apps (repeatable)")
     parser.add_argument("--needs", action="append", choices=NEEDS, help="run only cases that need this (repeatable)")
+    parser.add_argument("--not-passed", action="store_true", help="run only cases without a recorded pass")
+    parser.add_argument(
+        "--passed-on", choices=list(TARGETS), default="", help="run only cases with a recorded pass on this target"
+    )
     parser.add_argument("--list", action="store_true", help="print the cases instead of running them")
     parser.add_argument("--at-once", type=int, default=4, metavar="N", help="cases at a time (%(default)s)")
     parser.add_argument("--timeout", type=float, default=900, help="seconds that a case may take (%(default)s)")

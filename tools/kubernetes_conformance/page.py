@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.kubernetes_conformance.cases import area_of
+from tools.kubernetes_conformance.obstacles import obstacle_to
 from tools.kubernetes_conformance.record import Results
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "kubernetes-conformance.md"
@@ -19,15 +20,21 @@ _INTRODUCTION: Final = """# Kubernetes' conformance suite
 
 Kubernetes has a conformance suite: {total} cases in version {version}.
 `make kubernetes-conformance` builds it from Go modules and runs it on the embedded control plane, or on a real one.
-The Pods of both control planes are simulated.
-Cases that read the output of containers, connect to Pods, or wait until a container ends fail there,
-or exceed their time limit.
-
+Of these cases, the embedded control plane passes {embedded}.
+A real control plane passes {real}, of which the embedded one passes {both}.
 "Real" is a real kube-apiserver with its controllers and scheduler, and nodes simulated by kwok.
-The columns about the embedded control plane count only the cases that passed on the real one.
+
+The Pods of both control planes are simulated: they are scheduled, start, become ready and end, but nothing is executed.
+So most of the other cases cannot pass there.
+They read what containers print, run commands in containers, or connect to Pods.
+[Cases](#cases) says for each case what it needs.
+
 This page is generated from recorded results.
-A case that is "not run" has no recorded result on the embedded control plane.
-The recorded run there was stopped before its end, so these figures are a first part.
+
+## Areas
+
+The columns about the embedded control plane divide all cases of an area:
+those that pass, those that need running containers and do not pass, and those that fail for another reason.
 
 """
 _COMMANDS: Final = """
@@ -37,38 +44,58 @@ _COMMANDS: Final = """
     make kubernetes-conformance
     make kubernetes-conformance ARGS='--area sig-apps --needs api --needs controllers'
     make kubernetes-conformance ARGS='--target real --focus FieldValidation'
+    make kubernetes-conformance ARGS='--passed-on real'
+    make kubernetes-conformance ARGS='--not-passed --record'
 
+`--passed-on real` runs the cases that passed on the real control plane.
+`--not-passed` runs those without a recorded pass.
 `--list` prints the cases, and `--record` writes the results and this page.
 The output of each case is in `build/kubernetes-conformance`.
 The build needs Go 1.26.
 CI does not run the suite, because all cases together take about an hour or more.
+Each difference that the suite found has a case in `tests/conformance` or a unit test, which CI runs.
 """
+_REASON: Final = 160
+"""Characters of a recorded reason that are shown."""
 
 
 def render() -> str:
     real, embedded = Results.read("real"), Results.read("embedded")
     names = sorted(real.cases.keys() | embedded.cases.keys())
-    text = _INTRODUCTION.format(total=len(names), version=real.version)
+    passed = [name for name in names if embedded.has_passed(name)]
+    text = _INTRODUCTION.format(
+        total=len(names),
+        version=real.version,
+        real=sum(map(real.has_passed, names)),
+        embedded=len(passed),
+        both=sum(map(real.has_passed, passed)),
+    )
     return (
-        text + "\n".join([*_areas(names, real, embedded), *_runs(real, embedded), *_failed(real, embedded)]) + _COMMANDS
+        text
+        + "\n".join([*_areas(names, real, embedded), *_runs(real, embedded)])
+        + _COMMANDS
+        + _cases(names, real, embedded)
     )
 
 
 def _areas(names: list[str], real: Results, embedded: Results) -> Iterator[str]:
-    yield "| area | cases | real: passed | embedded: passed | embedded: failed | embedded: not run |"
+    yield "| area | cases | real: passed | embedded: passed | embedded: needs containers | embedded: failed |"
     yield "|---|---|---|---|---|---|"
-    areas = sorted({area_of(name) for name in names})
-    for area in areas:
-        yield _row(area, [name for name in names if area_of(name) == area], real, embedded)
-    yield _row("all", names, real, embedded)
+    for area in sorted({area_of(name) for name in names}):
+        yield _area(area, [name for name in names if area_of(name) == area], real, embedded)
+    yield _area("all", names, real, embedded)
 
 
-def _row(title: str, names: list[str], real: Results, embedded: Results) -> str:
-    expected = [name for name in names if _passed(real, name)]
-    run = [name for name in expected if name in embedded.cases]
-    passed = sum(_passed(embedded, name) for name in run)
-    cells = (len(names), len(expected), passed, len(run) - passed, len(expected) - len(run))
+def _area(title: str, names: list[str], real: Results, embedded: Results) -> str:
+    others = [name for name in names if not embedded.has_passed(name)]
+    hindered = sum(_needs_containers(name, embedded) for name in others)
+    passed = len(names) - len(others)
+    cells = (len(names), sum(map(real.has_passed, names)), passed, hindered, len(others) - hindered)
     return f"| {title} | {' | '.join(map(str, cells))} |"
+
+
+def _needs_containers(name: str, results: Results) -> bool:
+    return not results.has_passed(name) and obstacle_to(name) is not None
 
 
 def _runs(real: Results, embedded: Results) -> Iterator[str]:
@@ -84,17 +111,35 @@ def _runs(real: Results, embedded: Results) -> Iterator[str]:
         yield f"| {results.target} | {results.date} | {' | '.join(map(str, counts))} | `{results.command}` |"
 
 
-def _failed(real: Results, embedded: Results) -> Iterator[str]:
-    yield "\n## Passed on the real control plane only\n"
-    yield "| case | on the embedded one |"
-    yield "|---|---|"
-    for name, outcome in sorted(embedded.cases.items()):
-        if outcome.state != "passed" and _passed(real, name):
-            yield f"| {name.removesuffix(' [Conformance]')} | {outcome.state} after {outcome.seconds:.0f} s |"
+def _cases(names: list[str], real: Results, embedded: Results) -> str:
+    lines = ["\n## Cases\n"]
+    lines.append("A case that does not pass on the embedded control plane has the reason in the last column.")
+    for area in sorted({area_of(name) for name in names}):
+        lines += [f"\n### {area}\n", "| case | real | embedded | needs, or fails with |", "|---|---|---|---|"]
+        lines += [_case(name, real, embedded) for name in names if area_of(name) == area]
+    return "\n".join(lines) + "\n"
 
 
-def _passed(results: Results, name: str) -> bool:
-    return name in results.cases and results.cases[name].state == "passed"
+def _case(name: str, real: Results, embedded: Results) -> str:
+    title = name.removeprefix(f"[{area_of(name)}] ").removesuffix(" [Conformance]")
+    return f"| {_cell(title)} | {_state(name, real)} | {_state(name, embedded)} | {_cell(_why(name, embedded))} |"
+
+
+def _state(name: str, results: Results) -> str:
+    return results.cases[name].state if name in results.cases else "not run"
+
+
+def _why(name: str, results: Results) -> str:
+    if results.has_passed(name) or name not in results.cases:
+        return ""
+    recorded = results.cases[name].reason
+    shown = f"{recorded[:_REASON]} ..." if len(recorded) > _REASON else recorded
+    return obstacle_to(name) or f"`{shown.replace('`', chr(39))}`"
+
+
+def _cell(text: str) -> str:
+    """Return text for a cell of a table."""
+    return text.replace("|", "\\|").replace("*", "\\*")
 
 
 def write() -> None:

@@ -29,6 +29,7 @@ class Results:
     version: str = KUBERNETES_VERSION
     command: str = ""
     cases: dict[str, Recorded] = field(default_factory=dict[str, Recorded])
+    _added: dict[str, Recorded] = field(default_factory=dict[str, Recorded])
 
     @classmethod
     def read(cls, target: str) -> Results:
@@ -40,12 +41,17 @@ class Results:
         cases = {name: Recorded(*outcome) for name, outcome in found["cases"].items()}
         return cls(target, found["date"], found["version"], found["command"], cases)
 
+    def has_passed(self, name: str) -> bool:
+        return name in self.cases and self.cases[name].state == "passed"
+
     def add(self, outcome: Outcome) -> None:
         """Replace the earlier outcome of the case."""
-        self.cases[outcome.case.name] = Recorded(outcome.state, outcome.seconds, outcome.reason)
+        recorded = Recorded(outcome.state, outcome.seconds, outcome.reason)
+        self.cases[outcome.case.name] = self._added[outcome.case.name] = recorded
 
     def write(self, *, command: str) -> None:
-        """Write the results, one case a line."""
+        """Write the results, one case a line. Keeps what other runs have recorded meanwhile."""
+        self.cases = Results.read(self.target).cases | self._added
         head = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "version": self.version, "command": command}
         text = "".join(f" {_json(key)}: {_json(value)},\n" for key, value in head.items())
         lines = ",\n".join(f"  {_json(name)}: {_json(_row(self.cases[name]))}" for name in sorted(self.cases))

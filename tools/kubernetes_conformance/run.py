@@ -80,10 +80,11 @@ class Suite:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
-        if not report.exists():
+        reported = _read(report)
+        if reported is None:
             killed = process.returncode is not None and process.returncode < 0
             return Outcome(case, "timeout" if killed else "failed", limit, "the process of the case wrote no report")
-        return _outcome(case, json.loads(report.read_bytes()))
+        return _outcome(case, reported)
 
     def _arguments(self, case: Case, folder: Path, limit: float) -> tuple[str, ...]:
         return (
@@ -101,6 +102,15 @@ class Suite:
         )
 
 
+def _read(report: Path) -> list[dict[str, Any]] | None:
+    """Return the report of a run; None if its process ended before the report was complete."""
+    try:
+        found: list[dict[str, Any]] = json.loads(report.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
+
+
 def _escaped(name: str) -> str:
     """Return a Go regular expression for `name`."""
     return re.sub(r"([^\w\s])", r"\\\1", name)
@@ -116,4 +126,5 @@ def _outcome(case: Case, report: list[dict[str, Any]]) -> Outcome:
         return Outcome(case, "failed", 0, "the suite ran no case of this name")
     state = _STATES.get(ran[0]["State"], "failed")
     message = ran[0].get("Failure", {}).get("Message", "") if state != "passed" else ""
-    return Outcome(case, state, round(ran[0]["RunTime"] / 1e9, 1), " ".join(message.split())[:_REASON])
+    reason = " ".join(message.split()).replace(str(Path.home()), "~")
+    return Outcome(case, state, round(ran[0]["RunTime"] / 1e9, 1), reason[:_REASON])

@@ -1,6 +1,6 @@
 // Program clients does what operators written in Go do to an API server, with the libraries that they use.
 //
-// Usage: clients <scenario> <namespace>, with KUBECONFIG set. It exits with 1, and says last what went wrong, when
+// Usage: clients <scenario> <namespace>, with KUBECONFIG set, or KUBEBUILDER_ASSETS for the scenario envtest. It exits with 1, and says last what went wrong, when
 // something did not go as it should.
 package main
 
@@ -30,6 +30,7 @@ var scenarios = map[string]scenario{
 	"manager":   runManager,
 	"webhooks":  webhooksByURL,
 	"services":  webhooksByService,
+	"envtest":   inEnvtest,
 }
 
 func main() {
@@ -37,7 +38,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: clients <scenario> <namespace>")
 		os.Exit(2)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	config, err := &rest.Config{}, error(nil)
+	if path := os.Getenv("KUBECONFIG"); path != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", path)
+	}
 	if err == nil {
 		config.QPS = -1
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)

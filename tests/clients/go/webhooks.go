@@ -44,18 +44,8 @@ func webhooksByURL(ctx context.Context, config *rest.Config, namespace string) e
 	if err != nil {
 		return err
 	}
-	mutating, validating := hostWebhooks(func(path string) admissionv1.WebhookClientConfig {
-		service := admissionv1.ServiceReference{Name: "webhook-service", Namespace: "system", Path: ptr.To(path)}
-		return admissionv1.WebhookClientConfig{Service: &service}
-	})
-	env := &envtest.Environment{
-		Scheme:            all,
-		CRDInstallOptions: envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{hostDefinition()}, CleanUpAfterUse: true},
-		WebhookInstallOptions: envtest.WebhookInstallOptions{
-			MutatingWebhooks:   []*admissionv1.MutatingWebhookConfiguration{mutating},
-			ValidatingWebhooks: []*admissionv1.ValidatingWebhookConfiguration{validating},
-		},
-	}
+	mutating, validating := hostWebhooksBehindService()
+	env := hostEnvironment(all, mutating, validating)
 	if _, err := env.Start(); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -77,6 +67,26 @@ func webhooksByURL(ctx context.Context, config *rest.Config, namespace string) e
 		err = failed
 	}
 	return err
+}
+
+// hostEnvironment returns an environment that installs Host and its webhooks.
+func hostEnvironment(all *runtime.Scheme, mutating *admissionv1.MutatingWebhookConfiguration, validating *admissionv1.ValidatingWebhookConfiguration) *envtest.Environment {
+	return &envtest.Environment{
+		Scheme:            all,
+		CRDInstallOptions: envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{hostDefinition()}, CleanUpAfterUse: true},
+		WebhookInstallOptions: envtest.WebhookInstallOptions{
+			MutatingWebhooks:   []*admissionv1.MutatingWebhookConfiguration{mutating},
+			ValidatingWebhooks: []*admissionv1.ValidatingWebhookConfiguration{validating},
+		},
+	}
+}
+
+// hostWebhooksBehindService returns the configurations that a project contains, which envtest rewrites to URLs.
+func hostWebhooksBehindService() (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration) {
+	return hostWebhooks(func(path string) admissionv1.WebhookClientConfig {
+		service := admissionv1.ServiceReference{Name: "webhook-service", Namespace: "system", Path: ptr.To(path)}
+		return admissionv1.WebhookClientConfig{Service: &service}
+	})
 }
 
 // webhooksByService registers the same webhooks under a Service whose name is in the certificate in CERT_DIR.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 
 from kubewright.testing import VirtualClock
@@ -29,7 +30,13 @@ async def test_the_kubernetes_service_points_to_the_server(api: API) -> None:
     publish(api.server.resources, "192.0.2.1", 7000)
     publish(api.server.resources, "192.0.2.1", 7001)
     slice_ = await api.ok("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
-    assert slice_["ports"] == [{"name": "https", "port": 7001, "protocol": "TCP"}]
+    ports = [{"name": "https", "port": 7001, "protocol": "TCP"}]
+    assert (slice_["endpoints"], slice_["ports"]) == (
+        [{"addresses": ["192.0.2.1"], "conditions": {"ready": True}}],
+        ports,
+    )
+    endpoints = await api.ok("GET", "/api/v1/namespaces/default/endpoints/kubernetes")
+    assert endpoints["subsets"] == [{"addresses": [{"ip": "192.0.2.1"}], "ports": ports}]
     service = await api.ok("GET", "/api/v1/namespaces/default/services/kubernetes")
     assert service["spec"]["ports"][0]["targetPort"] == 7001
 
@@ -51,5 +58,8 @@ async def test_a_restart_keeps_changed_bootstrap_objects(tmp_path: Path, clock: 
 
 
 async def test_a_loopback_address_is_not_published_as_an_endpoint(api: API) -> None:
+    """The address of this machine is, if it has one."""
     publish(api.server.resources, "127.0.0.1", 7000)
-    await api.rejected(404, "GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")
+    slices = await api.ok("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices")
+    addresses = [address for each in slices["items"] for point in each["endpoints"] for address in point["addresses"]]
+    assert not any(ip_address(each).is_loopback for each in addresses)

@@ -40,8 +40,6 @@ QUIET = frozenset(
     )
 )
 """The disabled admission plugins, as far as they exist here."""
-REFUSED = ("APIService",)
-"""Kinds whose objects would be stored without effect."""
 NODE_PORTS = range(30000, 32771)
 """Dry runs on a real server return numbers outside the range, because nothing is allocated."""
 
@@ -77,22 +75,7 @@ def comparable(value: Any) -> Any:
     return value
 
 
-def is_refused(case: dict[str, Any]) -> bool:
-    return case["sent"]["kind"] in REFUSED
-
-
-SERVED = [case for case in GOLDEN["created"] if not is_refused(case)]
-UNSUPPORTED = [case for case in GOLDEN["created"] if is_refused(case)]
-
-
-@pytest.mark.parametrize("case", UNSUPPORTED, ids=name_of)
-async def test_kinds_that_nothing_acts_on_are_rejected_with_the_reason(api: API, case: dict[str, Any]) -> None:
-    answer = await api("POST", path_of(api, case["sent"]), case["sent"])
-    assert answer.status in (403, 422)
-    assert b"not supported yet by the embedded API server" in await answer.read()
-
-
-@pytest.mark.parametrize("case", SERVED, ids=name_of)
+@pytest.mark.parametrize("case", GOLDEN["created"], ids=name_of)
 async def test_a_created_object_equals_that_of_a_real_server(api: API, case: dict[str, Any]) -> None:
     made = await api.ok("POST", f"{path_of(api, case['sent'])}?dryRun=All&fieldManager=golden", case["sent"])
     assert comparable(made) == comparable(case["made"])

@@ -48,6 +48,24 @@ async def test_changes_are_kept_for_watches_for_five_minutes(api: API, clock: Vi
     assert await watch.names(1) == [("ADDED", "d")]
 
 
+async def test_pages_of_a_list_are_consistent_for_five_minutes(api: API, clock: VirtualClock) -> None:
+    for name in "abc":
+        await api.config_map(name)
+    first = await api.ok("GET", f"{CONFIG_MAPS}?limit=1")
+    page = f"{CONFIG_MAPS}?limit=1&continue="
+    await clock.advance(290)
+    second = await api.ok("GET", page + first["metadata"]["continue"])
+    assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    await clock.advance(100)
+    status = await api.rejected(410, "GET", page + first["metadata"]["continue"])
+    assert status["reason"] == "Expired"
+    await report(api, "elsewhere")
+    rest = await api.ok("GET", page + status["metadata"]["continue"])
+    assert rest["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
+    assert [each["metadata"]["name"] for each in rest["items"]] == ["b"]
+    assert rest["metadata"]["remainingItemCount"] == 1
+
+
 async def test_a_quiet_watch_does_not_fall_behind_the_changes_in_other_namespaces(
     api: API, clock: VirtualClock
 ) -> None:

@@ -60,6 +60,19 @@ async def test_a_kubeconfig_is_readable_only_by_its_owner(served: ServedAPI, tmp
     assert [file.name for file in path.parent.iterdir()] == ["kubeconfig"]
 
 
+@pytest.mark.parametrize("name", ["ca.key", "ca.crt", "service-account.key"])
+async def test_keys_are_private_and_do_not_follow_links(tmp_path: Path, name: str) -> None:
+    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    data.mkdir()
+    (data / name).symlink_to(elsewhere)
+    served = ServedAPI(ServerOptions(data=data))
+    await served.start()
+    await served.close()
+    assert not elsewhere.exists()
+    assert {stat.S_IMODE(file.stat().st_mode) for file in data.iterdir()} == {0o600}
+    assert not any(file.is_symlink() for file in data.iterdir())
+
+
 async def test_kubeconfigs_and_objects_stay_valid_after_a_restart(tmp_path: Path) -> None:
     options = ServerOptions(data=tmp_path / "data")
     first = ServedAPI(options)

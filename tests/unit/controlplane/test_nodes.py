@@ -184,6 +184,7 @@ def test_init_containers_have_ended_but_sidecars_run() -> None:
     assert once.state.terminated is not None
     assert beside.state is not None
     assert beside.state.running is not None
+    assert (once.ready, beside.ready) == (True, True)
 
 
 def test_a_second_report_of_the_same_status_changes_nothing() -> None:

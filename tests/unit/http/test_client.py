@@ -319,13 +319,84 @@ class TestAnswers:
         with pytest.raises(ConnectionFailed, match="its body has more than 1000 bytes"):
             await client.send(Request("GET", path))
 
-    async def test_an_endless_head_is_an_error_if_bodies_are_limited(
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize(
+        ("begin", "piece", "why"),
+        [
+            (b"HTTP/1.1 200 OK\r\n", b"x-a: " + b"y" * 1000 + b"\r\n", "its head"),
+            (b"HTTP/1.1 200 OK\r\nx-a: ", b"y" * 1000, "its head"),
+            (b"HTTP/1.1 ", b"200 OK", "its head"),
+            (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "its head"),
+            (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;", b"y" * 1000, "the framing of its body"),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n",
+                b"x-a: " + b"y" * 1000 + b"\r\n",
+                "the framing of its body",
+            ),
+        ],
+        ids=["headers", "header", "status", "interim answers", "extension", "trailers"],
+    )
+    async def test_what_never_becomes_an_answer_is_an_error(
+        self,
+        scripted: Callable[[Script], Awaitable[int]],
+        connect: Connect,
+        begin: bytes,
+        piece: bytes,
+        why: str,
+        stream: bool,
+    ) -> None:
+        async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(begin)
+            while True:
+                writer.write(piece * 60)
+                await writer.drain()
+
+        port = await scripted(endless)
+        expected = rf"127.0.0.1:{port} sent an invalid answer to GET /path\?a=b: "
+        with pytest.raises(ConnectionFailed, match=rf"{expected}({why} has more than 1048576 bytes|)"):
+            await (await connect(port).send(GET, stream=stream)).read()
+
+    async def test_a_stream_that_inflates_without_end_is_an_error(self, serve: Serve, connect: Connect) -> None:
+        bomb = gzip.compress(bytes(100 << 20))
+
+        async def handler(request: Request) -> Response:
+            return Response(200, {"content-encoding": "gzip"}, bomb)
+
+        answer = await connect((await serve(handler)).port).send(GET, stream=True)
+        with pytest.raises(ConnectionFailed, match=r"bytes of its compressed body become more than 67108864"):
+            await answer.read()
+
+    @pytest.mark.parametrize("stream", [False, True])
+    async def test_bytes_after_a_compressed_body_are_an_error(
+        self, serve: Serve, connect: Connect, stream: bool
+    ) -> None:
+        async def pieces() -> AsyncIterator[bytes]:
+            yield gzip.compress(b"all")
+            while True:
+                yield bytes(1000)
+                await asyncio.sleep(0)
+
+        async def handler(request: Request) -> Response:
+            return Response(200, {"content-encoding": "gzip"}, pieces())
+
+        client = connect((await serve(handler)).port)
+        with pytest.raises(ConnectionFailed, match="bytes follow its compressed body"):
+            await (await client.send(GET, stream=stream)).read()
+
+    async def test_bytes_outside_of_chunks_do_not_keep_a_silent_stream_open(
         self, scripted: Callable[[Script], Awaitable[int]], connect: Connect
     ) -> None:
-        head = b"HTTP/1.1 200 OK\r\n" + b"".join(b"x-%d: %s\r\n" % (each, b"y" * 1000) for each in range(1200))
-        port = await scripted(saying(head))
-        with pytest.raises(ConnectionFailed, match="sent too long an answer"):
-            await connect(port, max_body=1000).send(GET)
+        async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;")
+            while True:
+                writer.write(b"x")
+                await asyncio.sleep(0.01)
+
+        answer = await connect(await scripted(drip)).send(GET, stream=True, timeout=0.1)
+        with pytest.raises(DeadlineExceeded, match=r"was silent for 0.1 s in the stream of GET /path\?a=b"):
+            await answer.read()
 
     async def test_another_address_can_be_connected_to(self, serve: Serve) -> None:
         async def handler(request: Request) -> Response:

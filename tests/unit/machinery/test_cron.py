@@ -50,6 +50,14 @@ def test_a_date_that_does_not_exist_has_no_time() -> None:
     assert parse("0 0 30 2 *").after(FRIDAY) is None
 
 
+@pytest.mark.parametrize("schedule", ["* * * * *", "0 0 1 1 *", "@every 1h", "@every 2000000h"])
+def test_schedules_end_before_the_year_9999(schedule: str) -> None:
+    last = at("9999-12-31T23:59:59")
+    assert parse(schedule).after(last) is None
+    assert parse(schedule).latest(last, FRIDAY) is None
+    assert parse(schedule, ZoneInfo("Pacific/Kiritimati")).after(at("9700-12-31T23:59:59")) is not None
+
+
 @pytest.mark.parametrize(
     ("schedule", "latest"),
     [("*/10 * * * *", "2026-01-02T10:30"), ("0 3 * * *", "2026-01-02T03:00"), ("0 0 1 1 *", "2026-01-01T00:00")],

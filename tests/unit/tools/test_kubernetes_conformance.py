@@ -8,7 +8,10 @@ import stat
 from pathlib import Path
 
 import pytest
+from tools.kubernetes_conformance import record
 from tools.kubernetes_conformance.cases import Case, all_cases
+from tools.kubernetes_conformance.obstacles import obstacle_to
+from tools.kubernetes_conformance.record import Results
 from tools.kubernetes_conformance.run import Outcome, Suite
 
 DELETES = "[sig-apps] Deployment should delete (old) replicas [Conformance]"
@@ -47,6 +50,12 @@ async def test_the_report_of_the_suite_becomes_the_outcome(tmp_path: Path, repor
     assert outcome.reason == ("" if state == "passed" else "no Pods")
 
 
+async def test_reasons_do_not_name_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    outcome = await run(tmp_path, [spec("failed", "error running /home/me/bin/kubectl")])
+    assert outcome.reason == "error running ~/bin/kubectl"
+
+
 async def test_a_case_that_the_suite_does_not_run_has_failed(tmp_path: Path) -> None:
     assert (await run(tmp_path, [spec("skipped")])).state == "failed"
 
@@ -58,8 +67,10 @@ async def test_the_focus_selects_the_name_literally(tmp_path: Path) -> None:
     assert re.fullmatch(found[1], DELETES)
 
 
-async def test_a_process_that_dies_without_a_report_did_not_pass(tmp_path: Path) -> None:
-    suite = Suite(program(tmp_path, "exit 1"), tmp_path / "k", tmp_path, limits=LIMITS)
+@pytest.mark.parametrize("script", ["", "{begin}"])
+async def test_a_process_that_dies_without_a_complete_report_did_not_pass(tmp_path: Path, script: str) -> None:
+    begin = 'for each; do case $each in --ginkgo.json-report=*) printf "[" > "${each#*=}";; esac; done'
+    suite = Suite(program(tmp_path, f"{script}\nexit 1".format(begin=begin)), tmp_path / "k", tmp_path, limits=LIMITS)
     outcomes = [each async for each in suite.run([Case(ALONE, "node.go", "api")], at_once=1)]
     assert [each.state for each in outcomes] == ["failed"]
     assert "no report" in outcomes[0].reason
@@ -70,3 +81,32 @@ def test_the_cases_are_those_that_the_suite_lists(tmp_path: Path) -> None:
     first, second = all_cases(program(tmp_path, listed))
     assert (first.name, first.area, first.runs_alone) == (DELETES, "sig-apps", False)
     assert (second.area, second.runs_alone) == ("sig-node", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        (
+            "[sig-storage] Secrets should be consumable from pods in volume [Conformance]",
+            "reads what a container prints",
+        ),
+        (
+            "[sig-network] Services should serve a basic endpoint from pods [Conformance]",
+            "connects to a Pod, or to a Service",
+        ),
+        (DELETES, None),
+    ],
+)
+def test_cases_that_need_running_containers_have_a_reason(name: str, why: str | None) -> None:
+    assert obstacle_to(name) == why
+
+
+def test_runs_at_the_same_time_keep_the_outcomes_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    first, second = Results.read("embedded"), Results.read("embedded")
+    first.add(Outcome(Case(DELETES, "apps.go", "api"), "passed", 1.0))
+    second.add(Outcome(Case(ALONE, "node.go", "api"), "failed", 1.0, "no"))
+    first.write(command="make")
+    second.write(command="make")
+    found = Results.read("embedded")
+    assert (found.has_passed(DELETES), found.has_passed(ALONE), len(found.cases)) == (True, False, 2)

@@ -74,6 +74,14 @@ class _Command(click.Command):
     help="YAML file that maps images to commands. Pods of these images run as processes on this machine.",
 )
 @click.option(
+    "--allow-host-path",
+    "host_paths",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="Folder that hostPath volumes of Pods that run as processes may use and change.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="error",
@@ -91,6 +99,7 @@ def command(
     disable: tuple[str, ...],
     stand_ins: bool,
     table: Path | None,
+    host_paths: tuple[Path, ...],
     log_level: str,
     bare: bool,
 ) -> None:
@@ -106,6 +115,7 @@ def command(
         controllers=not bare,
         options=options,
         images={**(STAND_INS if stand_ins else {}), **(images_in(table) if table else {})},
+        host_paths=host_paths,
         host=host,
         port=port,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +16,15 @@ from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.testing._cluster import Cluster
+from kubewright_controlplane.apiserver.bootstrap import service_cidr
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.serving import ServedAPI
+from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.processes import ProcessPods
 from kubewright_controlplane.kubelet.sandbox import APIAddress
 from kubewright_controlplane.kubelet.server import KubeletAPI
-from kubewright_controlplane.plane import ControlPlane, ControlPlaneOptions
+from kubewright_controlplane.plane import KUBELET, PROXY, ControlPlane, ControlPlaneOptions
 
 STORAGE_MIGRATION = GroupVersion("storagemigration.k8s.io", "v1beta1")
 CONTROLLER_MANAGER = Peer(common_name="system:kube-controller-manager", organizations=("system:masters",))
@@ -48,33 +50,39 @@ class Environment:
         controllers: bool = True,
         options: ControlPlaneOptions | None = None,
         images: Mapping[str, Image] | None = None,
+        host_paths: Iterable[Path | str] = (),
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
         """Without `controllers`, the API server runs alone, as under envtest.
 
-        Pods of `images` run as processes on this machine: `STAND_INS`, or images with commands of your own.
+        Pods of `images` run as processes on this machine: `STAND_INS`, or images with commands of your own. They may
+        use `hostPath` volumes below `host_paths`.
         """
-        server = server or ServerOptions()
+        self._server = server = server or ServerOptions()
         self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)
         self._controllers = controllers
         self._options = options
         self._migrates_storage = server.is_on(STORAGE_MIGRATION)
         self._images = images
+        self._host_paths = [Path(each).absolute() for each in host_paths]
         self._data = server.data
         self._kubelet: KubeletAPI | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Cluster:
         async with AsyncExitStack() as stack:
-            await self.served.start()
+            network = self._reserve(stack)
+            await self.served.start(self._range_of_services(network))
             stack.push_async_callback(self.served.close)
             folder = stack.enter_context(scratch_folder())
             if self._controllers:
-                pods = ProcessPods((self._data or folder) / "nodes", images=self._images)
+                own = self._data or folder
+                pods = ProcessPods(own / "nodes", images=self._images, host_paths=self._host_paths)
+                pods.private = lambda: (own, folder, *self.served.kubeconfigs)
                 self._kubelet = KubeletAPI(pods)
                 self.served.extensions = [embedded_extension(pods.images.path)]
-                await self._start_controllers(stack, pods)
+                await self._start_controllers(stack, pods, network)
             cluster = Cluster(self._admin(folder), folder)
             stack.push_async_callback(cluster.close)
             self._stack = stack.pop_all()
@@ -88,7 +96,23 @@ class Environment:
     async def _ask_kubelet(self, request: Request) -> Response:
         return await self._kubelet.handle(request) if self._kubelet is not None else Response(404)
 
-    async def _start_controllers(self, stack: AsyncExitStack, pods: ProcessPods) -> None:
+    def _reserve(self, stack: AsyncExitStack) -> ProcessNetwork:
+        """Reserve addresses for Pods that run as processes, and for the Services in front of them."""
+        if not self._runs(KUBELET):
+            return ProcessNetwork(None)
+        network = ProcessNetwork.embedded(service_cidr(self.served.api.resources))
+        stack.callback(network.release)
+        return network
+
+    def _range_of_services(self, network: ProcessNetwork) -> str | None:
+        """Return the cluster IPs that kube-proxy can open; None if the server's own choice remains."""
+        is_chosen = self._server.service_cidr != ServerOptions.service_cidr
+        return None if is_chosen or network.services is None or not self._runs(PROXY) else str(network.services)
+
+    def _runs(self, controller: str) -> bool:
+        return self._controllers and (self._options is None or controller not in self._options.disabled)
+
+    async def _start_controllers(self, stack: AsyncExitStack, pods: ProcessPods, network: ProcessNetwork) -> None:
         ca = self.served.authority.certificate.decode()
         address = urlsplit(self.served.url)
         api = APIAddress(address.hostname or "", self.served.port)
@@ -98,6 +122,7 @@ class Environment:
             sign=self.served.authority.sign,
             processes=pods,
             api=api,
+            network=network,
             migrates_storage=self._migrates_storage,
         )
         plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)

@@ -6,7 +6,7 @@ They have the names of kube-controller-manager's controllers, and each can be sw
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,25 +24,31 @@ from kubewright_controlplane.controllers.deployment.controller import deployment
 from kubewright_controlplane.controllers.endpoints import endpoints_controller
 from kubewright_controlplane.controllers.endpointslice import endpointslice_controller
 from kubewright_controlplane.controllers.endpointslicemirroring import endpointslicemirroring_controller
+from kubewright_controlplane.controllers.ephemeralvolume import ephemeral_volume_controller
 from kubewright_controlplane.controllers.garbage.watcher import GarbageCollector
 from kubewright_controlplane.controllers.job.controller import job_controller
 from kubewright_controlplane.controllers.namespace import namespace_controller
 from kubewright_controlplane.controllers.nodelifecycle import node_lifecycle_controller
+from kubewright_controlplane.controllers.nodettl import ttl_controller
 from kubewright_controlplane.controllers.podgarbage import pod_garbage_controller
 from kubewright_controlplane.controllers.replicaset import replicaset_controller
 from kubewright_controlplane.controllers.serviceaccount import serviceaccount_controller
-from kubewright_controlplane.controllers.storage import provisioner
+from kubewright_controlplane.controllers.storage import ephemeral, provisioner
 from kubewright_controlplane.controllers.storage.claims import claim_controller
 from kubewright_controlplane.controllers.storage.volumes import volume_controller
 from kubewright_controlplane.controllers.storagemigration import storage_version_migrator
 from kubewright_controlplane.controllers.tainteviction import taint_eviction_controller
 from kubewright_controlplane.controllers.ttl import ttl_after_finished_controller
+from kubewright_controlplane.dns.service import DNS, ClusterDNS
 from kubewright_controlplane.kubelet.kubelet import kubelet
 from kubewright_controlplane.kubelet.node import VERSION, node_controller, register
 from kubewright_controlplane.kubelet.processes import ProcessPods, ProcessRuntime
 from kubewright_controlplane.kubelet.sandbox import APIAddress
+from kubewright_controlplane.kubelet.storage import volume_cleaner
 from kubewright_controlplane.ondemand import OnDemand
-from kubewright_controlplane.proxy import nodeports
+from kubewright_controlplane.proxy import services
+from kubewright_controlplane.proxy.services import ServiceProxy
+from kubewright_controlplane.proxy.targets import Target
 from kubewright_controlplane.rarekinds import NAMES as RARE
 from kubewright_controlplane.rarekinds import RareKinds
 from kubewright_controlplane.scheduler.scheduler import scheduler
@@ -53,6 +59,7 @@ if TYPE_CHECKING:
 _NAME: Final = "kube-controller-manager"
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
+PROXY: Final = services.NAME
 PROVISIONER: Final = "simulated-provisioner"
 NAMES: Final = tuple(
     sorted(
@@ -61,6 +68,7 @@ NAMES: Final = tuple(
             "endpoints-controller",
             "endpointslice-controller",
             "endpointslice-mirroring-controller",
+            ephemeral.NAME,
             GARBAGE_COLLECTOR,
             "job-controller",
             "namespace-controller",
@@ -71,10 +79,12 @@ NAMES: Final = tuple(
             "serviceaccount-controller",
             "storage-version-migrator-controller",
             "taint-eviction-controller",
+            "ttl-controller",
+            "ephemeral-volume-controller",
             "ttl-after-finished-controller",
             "default-scheduler",
             KUBELET,
-            nodeports.NAME,
+            PROXY,
             PROVISIONER,
             *RARE,
         )
@@ -107,6 +117,8 @@ class ControlPlaneOptions:
     """The Pods that run as processes. None: all Pods are simulated."""
     api: APIAddress | None = None
     """Where those Pods find the API server. Required with `processes`."""
+    network: ProcessNetwork = field(default_factory=lambda: ProcessNetwork(None))
+    """The addresses of those Pods."""
 
 
 class ControlPlane:
@@ -121,9 +133,9 @@ class ControlPlane:
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
         self._client = Client(transport=transport, user_agent=_NAME, field_manager=_NAME)
-        network = ProcessNetwork.embedded() if self._runs_processes() else ProcessNetwork(None)
-        self._processes = self._process_runtime(network)
-        self._node_ports = nodeports.NodePorts(network) if self._processes and self._runs(nodeports.NAME) else None
+        self._processes = self._process_runtime()
+        self._dns = ClusterDNS(self._client, lambda: self._manager.client, _NAME)
+        self._services = self._service_proxy()
         self._manager = Manager(
             self._controllers(),
             name=_NAME,
@@ -139,8 +151,9 @@ class ControlPlane:
         self._manager.add(OnDemand(wanted, self._client, lambda: self._manager.client, _NAME).run)
         if self._processes is not None:
             self._manager.add(self._processes.run)
-        if self._node_ports is not None:
-            self._manager.add(self._node_ports.run)
+        if self._services is not None:
+            self._manager.add(self._services.run)
+            self._manager.add(self._dns.run)
         if self._runs(GARBAGE_COLLECTOR):
             self._manager.add(GarbageCollector(self._client, self._clock).run)
 
@@ -159,14 +172,25 @@ class ControlPlane:
     def _runs(self, name: str) -> bool:
         return name not in self._options.disabled
 
-    def _runs_processes(self) -> bool:
-        return self._options.processes is not None and self._options.api is not None and self._runs(KUBELET)
-
-    def _process_runtime(self, network: ProcessNetwork) -> ProcessRuntime | None:
+    def _process_runtime(self) -> ProcessRuntime | None:
         pods, api = self._options.processes, self._options.api
-        if pods is None or api is None or not self._runs_processes():
+        if pods is None or api is None or not self._runs(KUBELET):
             return None
-        return ProcessRuntime(pods, self._client, api, network, self._clock)
+        network = self._options.network
+        return ProcessRuntime(pods, self._client, api, network, self._clock, nameserver=self._nameserver)
+
+    def _service_proxy(self) -> ServiceProxy | None:
+        api = self._options.api
+        if self._processes is None or api is None or not self._runs(PROXY):
+            return None
+        return ServiceProxy(self._options.network, api=Target(api.host, api.port), but=[DNS])
+
+    async def _nameserver(self) -> str | None:
+        """Open what only Pods that run need. Returns the address of their DNS server; None if there is none."""
+        if self._services is None:
+            return None
+        self._services.open_api()
+        return await self._dns.nameserver()
 
     def _controllers(self) -> list[Controller[Any]]:
         live, clock = self._client, self._clock
@@ -176,6 +200,7 @@ class ControlPlane:
             "endpoints-controller": [endpoints_controller()],
             "endpointslice-controller": [endpointslice_controller()],
             "endpointslice-mirroring-controller": [endpointslicemirroring_controller()],
+            ephemeral.NAME: [ephemeral.ephemeral_volume_controller()],
             "job-controller": [job_controller(live, clock)],
             "namespace-controller": [namespace_controller(live, clock)],
             "node-lifecycle-controller": [
@@ -189,10 +214,16 @@ class ControlPlane:
             if self._options.migrates_storage
             else [],
             "taint-eviction-controller": [taint_eviction_controller(clock)],
+            "ttl-controller": [ttl_controller()],
+            "ephemeral-volume-controller": [ephemeral_volume_controller()],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
-            KUBELET: [kubelet(clock, self._processes), node_controller(self._options.version, clock)],
-            nodeports.NAME: [nodeports.proxy(self._node_ports)] if self._node_ports else [],
+            KUBELET: [
+                kubelet(clock, self._processes),
+                node_controller(self._options.version, clock),
+                *([volume_cleaner(self._options.processes.folders)] if self._options.processes else []),
+            ],
+            PROXY: [services.proxy(self._services)] if self._services else [],
             PROVISIONER: [provisioner.provisioner()],
         }
         return unrestricted(each for name, controllers in known.items() if self._runs(name) for each in controllers)
@@ -201,5 +232,7 @@ class ControlPlane:
         """Create what a cluster has at the start: nodes, and a default storage class."""
         if self._runs(KUBELET):
             await register(self._client, self._options.nodes)
+        if self._services is not None:
+            await self._dns.register()
         if self._runs(PROVISIONER):
             await provisioner.register_default_class(self._client)

@@ -14,6 +14,8 @@ LOOPBACK: Final = "127.0.0.1"
 """The address of every process, on systems where 127.0.0.0/8 is not configured as a whole."""
 LOOPBACK_PODS: Final = IPv4Network("127.64.0.0/10")
 """The addresses of Pods that run as processes of an embedded control plane."""
+LOOPBACK_SERVICES: Final = IPv4Network("127.128.0.0/10")
+"""The cluster IPs of Services of an embedded control plane whose Pods may run as processes."""
 _PORT_SHIFT: Final = 10_000
 """Port 80 is 10080 for a user that may not open port 80."""
 

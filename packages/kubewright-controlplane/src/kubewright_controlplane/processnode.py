@@ -37,7 +37,7 @@ from kubewright_controlplane.kubelet.processes import ProcessPods, ProcessRuntim
 from kubewright_controlplane.kubelet.sandbox import APIAddress
 from kubewright_controlplane.kubelet.server import KubeletAPI, KubeletServer
 from kubewright_controlplane.ports import LOOPBACK
-from kubewright_controlplane.proxy.nodeports import NodePorts, proxy
+from kubewright_controlplane.proxy.services import ServiceProxy, proxy
 
 LABEL: Final = PROCESSES
 """The label of such nodes, and the key of their taint."""
@@ -108,9 +108,9 @@ class ProcessNode:
     def _manager(self, pods: ProcessPods, port: int) -> Manager:
         clock, network = SystemClock(), ProcessNetwork.joined()
         processes = ProcessRuntime(pods, self._client, _api(self._config), network, clock)
-        node_ports = NodePorts(network)
+        services = ServiceProxy(network)
         manager = Manager(
-            unrestricted([kubelet(clock, processes), _heartbeat(port), proxy(node_ports)]),
+            unrestricted([kubelet(clock, processes), _heartbeat(port), proxy(services)]),
             name="kubelet",
             config=self._config,
             scopes={
@@ -122,7 +122,7 @@ class ProcessNode:
             metrics_address="0",
         )
         manager.add(processes.run)
-        manager.add(node_ports.run)
+        manager.add(services.run)
         return manager
 
     async def _leave(self) -> None:

@@ -193,6 +193,9 @@ class RealControlPlane:
         self._write_pair("service-accounts", self._authority.issue_client("service-accounts"))
         kubelet_client = self._authority.issue_client("kube-apiserver-kubelet-client", ("system:masters",))
         self._write_pair("kubelet-client", kubelet_client)
+        front_proxy = CertificateAuthority.create("front-proxy-ca")
+        self._write("front-proxy-ca.crt", front_proxy.certificate)
+        self._write_pair("front-proxy", front_proxy.issue_client("front-proxy-client"))
         self._write("tokens.csv", f'{token},admin,admin,"system:masters"\n'.encode())
         self._config = Config(f"https://127.0.0.1:{port}", ca=self._authority.certificate, token=token)
         write_kubeconfig(self._config, self.kubeconfig)
@@ -213,6 +216,14 @@ class RealControlPlane:
             f"--service-cluster-ip-range={ServerOptions.service_cidr}",
             f"--kubelet-client-certificate={self._folder / 'kubelet-client.crt'}",
             f"--kubelet-client-key={self._folder / 'kubelet-client.key'}",
+            f"--requestheader-client-ca-file={self._folder / 'front-proxy-ca.crt'}",
+            "--requestheader-allowed-names=front-proxy-client",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-uid-headers=X-Remote-Uid",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={self._folder / 'front-proxy.crt'}",
+            f"--proxy-client-key-file={self._folder / 'front-proxy.key'}",
             "--allow-privileged=true",
             *without,
             *self._api_server_arguments,

@@ -72,7 +72,7 @@ def owned(kubeconfig: Path, *, way_out: str = _WAY_OUT) -> Generator[Path]:
 def _opened(lock: Path) -> TextIO:
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        return lock.open("a+")
+        return os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+")
     except OSError as error:
         raise ConfigError(
             f"cannot write the kubeconfig to {lock.parent}: {error.strerror}; choose another file with --kubeconfig"

@@ -221,14 +221,3 @@ async def test_a_namespace_is_removed_when_it_is_empty(api: API) -> None:
     assert [each["metadata"]["name"] for each in found["items"]] == ["n"]
     await api.ok("PUT", "/api/v1/namespaces/n/finalize", {"metadata": {"name": "n"}, "spec": {}})
     await api.rejected(404, "GET", "/api/v1/namespaces/n")
-
-
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("apiregistration.k8s.io/v1/apiservices", "APIService"),
-    ],
-)
-async def test_kinds_that_nothing_acts_on_are_rejected(api: API, path: str, kind: str) -> None:
-    status = await api.rejected(403, "POST", f"/apis/{path}", {"metadata": {"name": "x"}})
-    assert f"{kind} is not supported yet by the embedded API server" in status["message"]

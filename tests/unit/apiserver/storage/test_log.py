@@ -159,6 +159,13 @@ async def test_the_files_are_private(tmp_path: Path) -> None:
     await store.close()
 
 
+async def test_an_empty_folder_becomes_private(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o755)
+    await Store(log=SQLiteLog(folder)).close()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize("name", ["log.db", "server.pid"])
 def test_a_symbolic_link_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     other = tmp_path / "other"

@@ -171,7 +171,7 @@ async def test_compaction_drops_exactly_the_events_up_to_its_revision(store: Sto
         store.watch("nodes", first.revision)
 
 
-async def test_dropped_events_leave_other_resources_readable_at_earlier_revisions(store: Store) -> None:
+async def test_dropped_events_leave_other_resources_watchable_from_earlier_revisions(store: Store) -> None:
     start = store.revision
     put(store, "a", resource="nodes")
     first, second = put(store, "a"), put(store, "a")
@@ -182,6 +182,19 @@ async def test_dropped_events_leave_other_resources_readable_at_earlier_revision
     with pytest.raises(Gone):
         store.watch("nodes", start)
     assert store.watch("services", start).take() == []
+
+
+async def test_no_resource_is_readable_at_revisions_before_dropped_events(store: Store) -> None:
+    """As after a compaction of etcd, which has one revision for all resources."""
+    put(store, "a")
+    listed = store.revision
+    put(store, "b", resource="nodes")
+    assert [each.key for each in store.scan("pods", revision=listed)] == ["a"]
+    store.drop_events(store.revision)
+    put(store, "c", resource="nodes")
+    with pytest.raises(Gone):
+        store.scan("pods", revision=listed)
+    assert [each.key for each in store.scan("pods", revision=store.revision)] == ["a"]
 
 
 async def test_closing_a_store_ends_its_watches(make: Make) -> None:

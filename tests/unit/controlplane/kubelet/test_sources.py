@@ -19,7 +19,7 @@ from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.kubelet import sources
 from kubewright_controlplane.kubelet.images import Image, ImageTable
 from kubewright_controlplane.kubelet.process import Reaper
-from kubewright_controlplane.kubelet.sandbox import APIAddress, PodSandbox
+from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, PodSandbox
 from kubewright_controlplane.kubelet.volumes import File, Volumes, write_atomically
 
 VALUES = {"A": "a", "B": "$(A)", "": "empty"}
@@ -43,12 +43,15 @@ def sandbox(folder: Path, client: Client, clock: Clock) -> PodSandbox:
         folder=folder,
         address="127.1.0.1",
         host="10.0.0.1",
+        nameserver=None,
         allocatable={"cpu": "32", "memory": "4Gi"},
         api=APIAddress("127.0.0.1", 6443),
+        folders=HostFolders(folder / "volumes", lambda: None),
         client=client,
         clock=clock,
         reaper=Reaper(),
         image=lambda name: None,
+        isolation=None,
         emit=lambda event: None,
         changed=lambda: None,
     )
@@ -146,7 +149,7 @@ async def test_a_token_is_renewed_before_it_expires(tmp_path: Path) -> None:
     await clock.advance(renewal - clock.now())
     await volumes.write(pod)
     assert (tmp_path / "volumes/v/token").read_text() != first
-    assert (tmp_path / "volumes/v/token").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "volumes/v/token").stat().st_mode & 0o777 == 0o644
     await client.close()
     await api.close()
 

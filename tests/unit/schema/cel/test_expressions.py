@@ -211,6 +211,8 @@ def test_kubernetes_types(source: str) -> None:
         ("int('x')", "type conversion error from 'string' to 'int'"),
         ("self.text < 5", "no such overload"),
         ("optional.none().value()", "optional.none() dereference"),
+        ("{dyn([1]): 2}.size() == 1", "unsupported key type: list"),
+        ("{dyn({}): 2}.size() == 1", "unsupported key type: map"),
     ],
 )
 def test_an_evaluation_error_says_why(source: str, fault: str) -> None:

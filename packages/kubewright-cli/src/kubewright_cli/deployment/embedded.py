@@ -51,7 +51,7 @@ def image_of(root: Path, manager: str) -> Image:
     folders = [str(each) for each in (root / "src", root) if each.is_dir()]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     environment = {_CODE: os.pathsep.join(folders), "PATH": path, "PYTHONUNBUFFERED": "1"}
-    return Image((sys.executable, "-m", manager.partition(":")[0]), env=environment)
+    return Image((sys.executable, "-m", manager.partition(":")[0]), env=environment, sandbox=False)
 
 
 def same_project(image: Image, other: Image) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import ssl
+import tempfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -47,6 +49,20 @@ class KeyPair:
     key: bytes
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, completely or not at all. It replaces a symbolic link.
+
+    Creates the folder if needed.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(temporary).replace(path)
+
+
 class CertificateAuthority:
     """Signs certificates. It is created, or loaded from a folder."""
 
@@ -78,7 +94,7 @@ class CertificateAuthority:
         return cls(key, builder.sign(key, hashes.SHA256()))
 
     @classmethod
-    def kept_in(cls, folder: Path) -> CertificateAuthority:
+    def kept_in(cls, folder: Path, name: str = "kubewright-ca") -> CertificateAuthority:
         """Load the authority in a folder, or create it there. Only its owner can read the key."""
         key_file, certificate_file = folder / "ca.key", folder / "ca.crt"
         if key_file.exists() and certificate_file.exists():
@@ -86,11 +102,9 @@ class CertificateAuthority:
             if not isinstance(key, ec.EllipticCurvePrivateKey):
                 raise ConfigError(f"{key_file} is not an elliptic curve key; delete it and ca.crt to create new ones")
             return cls(key, x509.load_pem_x509_certificate(certificate_file.read_bytes()))
-        made = cls.create()
-        folder.mkdir(parents=True, exist_ok=True)
-        certificate_file.write_bytes(made.certificate)
-        with os.fdopen(os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(_pem(made._key))
+        made = cls.create(name)
+        write_private(certificate_file, made.certificate)
+        write_private(key_file, _pem(made._key))
         return made
 
     @property
@@ -168,6 +182,15 @@ def _key_usage(usages: Collection[str]) -> x509.KeyUsage:
         encipher_only=agrees and "encipher only" in usages,
         decipher_only=agrees and "decipher only" in usages,
     )
+
+
+def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """Load a key pair through a temporary file, because Python's ssl reads keys only from files."""
+    with tempfile.TemporaryDirectory(prefix="kubewright-tls-") as folder:
+        file = Path(folder, "pair.pem")
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(pair.key + pair.certificate)
+        context.load_cert_chain(file)
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:

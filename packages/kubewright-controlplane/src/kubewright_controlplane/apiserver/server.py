@@ -13,6 +13,7 @@ The parts of `APIServer`:
     kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
     admission       Chain              plugins, policies and webhooks that change or reject writes
     apiextensions   Definitions        serves CustomResourceDefinitions; observes their commits
+    aggregator      Aggregator         passes requests on to extension servers; observes APIServices
 
 Follows k8s.io/apiserver pkg/server/config.go (DefaultBuildHandlerChain).
 """
@@ -30,6 +31,8 @@ from kubewright_controlplane.apiserver.admission.chain import Chain, default_plu
 from kubewright_controlplane.apiserver.admission.policies.reviewers import policy_reviewers
 from kubewright_controlplane.apiserver.admission.policies.typechecking import TypeChecking
 from kubewright_controlplane.apiserver.admission.webhooks.reviewers import Webhooks
+from kubewright_controlplane.apiserver.aggregator.aggregator import Aggregator
+from kubewright_controlplane.apiserver.aggregator.frontproxy import FrontProxy
 from kubewright_controlplane.apiserver.apiextensions.definitions import Definitions
 from kubewright_controlplane.apiserver.authentication.authentication import build_authentication, impersonate
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, forbidden
@@ -83,6 +86,8 @@ class APIServer:
         webhooks = Webhooks(self.resources, self._authorizer, self._webhooks)
         mutating, validating = policy_reviewers(self.resources, self._authorizer, disabled)
         admission.add_reviewers([*mutating, webhooks.mutating, *validating, webhooks.validating])
+        self.front_proxy = FrontProxy(self.options.data)
+        self._aggregator = Aggregator(self.resources, self.front_proxy, self.options.webhooks, self.options.clock)
         self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.event_seconds, self.options.clock)
         self._history_expiry = HistoryExpiry(self._store, self.options.history_seconds, self.options.clock)
@@ -90,12 +95,20 @@ class APIServer:
         self._metrics = Metrics(self.resources)
         self._resource_endpoints = ResourceEndpoints(self.resources, self.options.clock)
         self._path_endpoints = PathEndpoints(
-            self.resources, self._metrics, self.options.issuer, self._authentication.key_set
+            self.resources,
+            self._aggregator.extensions,
+            self._metrics,
+            self.options.issuer,
+            self._authentication.key_set,
         )
 
-    async def start(self) -> None:
-        """Create the objects that every cluster has and this one lacks."""
-        create_missing(self.resources, self.options)
+    async def start(self, service_cidr: str | None = None) -> None:
+        """Create the objects that every cluster has and this one lacks.
+
+        `service_cidr` replaces the range of the options. A range that is stored already takes precedence over both.
+        """
+        create_missing(self.resources, replace(self.options, service_cidr=service_cidr or self.options.service_cidr))
+        self._aggregator.start()
         self._expiry.start()
         self._history_expiry.start()
         self._type_checking.start()
@@ -139,6 +152,9 @@ class APIServer:
         user = self._authorized(request, info)
         if len(request.body) > BODY_LIMIT:
             raise _too_large()
+        extension = self._aggregator.find(info.path)
+        if extension is not None:
+            return await self._aggregator.forward(extension, request, user)
         if info.resource:
             return await self._resource_endpoints.serve(request, info, user)
         return self._path_endpoints.serve(request, info)
@@ -165,6 +181,7 @@ class APIServer:
         self._expiry.close()
         self._history_expiry.close()
         self._type_checking.close()
+        await self._aggregator.close()
         await self._webhooks.close()
         await self._store.close()
 

@@ -7,18 +7,16 @@ valid. By default it listens on the loopback address.
 from __future__ import annotations
 
 import base64
-import os
 import ssl
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from kubewright.http.server import Server
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.bootstrap import publish, publish_client_ca
+from kubewright_controlplane.apiserver.bootstrap import first_service_address, publish, publish_authentication
 from kubewright_controlplane.apiserver.options import ServerOptions
-from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
+from kubewright_controlplane.apiserver.pki import CertificateAuthority, load_pair, write_private
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.server import APIServer
 
@@ -53,26 +51,29 @@ class ServedAPI:
         self.authority = CertificateAuthority.kept_in(data) if data is not None else CertificateAuthority.create()
         self.extensions: list[JSONObject] = []
         """Extensions of the cluster in kubeconfigs."""
+        self.kubeconfigs: set[Path] = set()
+        """The files that `write_kubeconfig` has written."""
         self._host = host
-        self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls(), admit=self.api.admit)
+        self._tls = self._context()
+        self._listener = Server(self.api.handle, host=host, port=port, ssl=self._tls, admit=self.api.admit)
 
-    def _tls(self) -> ssl.SSLContext:
-        """Return a TLS context with a certificate for this host. A client certificate is optional and must be from
-        this authority.
-        """
+    def _context(self) -> ssl.SSLContext:
+        """Return a TLS context. A client certificate is optional and must be from this authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.verify_mode = ssl.CERT_OPTIONAL
         context.load_verify_locations(cadata=self.authority.certificate.decode())
-        _load(context, self.authority.issue_server(dict.fromkeys((*_NAMES, self._host))))
         return context
 
-    async def start(self) -> None:
-        """Start to listen for requests."""
-        await self.api.start()
+    async def start(self, service_cidr: str | None = None) -> None:
+        """Start to listen for requests. `service_cidr` replaces the range of the options, if none is stored."""
+        await self.api.start(service_cidr)
+        names = (*_NAMES, self._host, first_service_address(self.api.resources))
+        load_pair(self._tls, self.authority.issue_server(dict.fromkeys(names)))
         await self._listener.start()
         publish(self.api.resources, self._host, self.port)
-        publish_client_ca(self.api.resources, self.authority.certificate.decode())
+        front_proxy = self.api.front_proxy.published()
+        publish_authentication(self.api.resources, self.authority.certificate.decode(), front_proxy)
 
     async def close(self, grace: float = 0.0) -> None:
         """Stop: end watches, give pending requests `grace` seconds, and write pending commits to the data folder."""
@@ -114,21 +115,8 @@ class ServedAPI:
 
     def write_kubeconfig(self, path: Path) -> None:
         """Write the administrator's kubeconfig atomically, readable only by its owner."""
-        content = encode_json(self.kubeconfig())
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(path)
-
-
-def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a key pair through a temporary file, because Python's ssl reads keys only from files."""
-    with tempfile.TemporaryDirectory(prefix="kubewright-tls-") as folder:
-        file = Path(folder, "server.pem")
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-            out.write(pair.key + pair.certificate)
-        context.load_cert_chain(file)
+        write_private(path, encode_json(self.kubeconfig()))
+        self.kubeconfigs.add(path.absolute())
 
 
 def _base64(data: bytes) -> str:

@@ -16,12 +16,14 @@ from typing import Final
 
 from kubewright.apis.core.v1 import Pod
 from kubewright.controllers import Request
-from kubewright_controlplane.ports import LOOPBACK, LOOPBACK_PODS, POD_NETWORK
+from kubewright_controlplane.ports import LOOPBACK, LOOPBACK_PODS, LOOPBACK_SERVICES, POD_NETWORK, process_port
 
 _HAS_LOOPBACK_NETWORK: Final = sys.platform == "linux"
 """Every address in 127.0.0.0/8 belongs to this machine."""
 _ROUTABLE_PODS: Final = IPv4Network("10.64.0.0/11")
 _RESERVATION_PORT: Final = 29_999
+_PREFIX: Final = 16
+"""Each control plane has a subnet of this size for Pods, and one for Services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +36,30 @@ class ProcessNetwork:
 
     pods: IPv4Network | None
     """The addresses of Pods in the API. None: all are at `LOOPBACK`."""
+    services: IPv4Network | None = None
+    """The cluster IPs on which this machine can listen. None: it can listen on none."""
     _reservation: socket.socket | None = None
 
     @classmethod
-    def embedded(cls) -> ProcessNetwork:
-        """Reserve addresses that no other control plane on this machine uses."""
-        return cls(*_reserved_subnet(LOOPBACK_PODS)) if _HAS_LOOPBACK_NETWORK else cls(None)
+    def embedded(cls, stored: str | None = None) -> ProcessNetwork:
+        """Reserve addresses that no other control plane on this machine uses.
+
+        `stored` is the range of cluster IPs that the control plane has used before. It is used again if possible.
+        """
+        if not _HAS_LOOPBACK_NETWORK:
+            return cls(None)
+        known = _subnets(LOOPBACK_SERVICES)
+        before = IPv4Network(stored) if stored is not None and ":" not in stored else None
+        preferred = known.index(before) if before is not None and before in known else None
+        pods, reservation = _reserved_subnet(LOOPBACK_PODS, preferred)
+        number = _subnets(LOOPBACK_PODS).index(pods)
+        return cls(pods, before if preferred is not None else known[number], reservation)
 
     @classmethod
     def joined(cls) -> ProcessNetwork:
         """Reserve addresses as `embedded` does, for a node of a real control plane."""
-        return cls(*_reserved_subnet(_ROUTABLE_PODS))
+        pods, reservation = _reserved_subnet(_ROUTABLE_PODS)
+        return cls(pods, None, reservation)
 
     def release(self) -> None:
         """Release the addresses. The system releases them too when this process dies."""
@@ -60,12 +75,33 @@ class ProcessNetwork:
             return None
         return f"127.{pod_address.partition('.')[2]}" if _HAS_LOOPBACK_NETWORK else LOOPBACK
 
+    def process_target(self, pod_address: str, port: int) -> tuple[str, int] | None:
+        """Return where a process listens for a port of its Pod; None if no process is behind the address."""
+        host = self.process_address(pod_address)
+        return (host, process_port(port)) if host is not None else None
 
-def _reserved_subnet(network: IPv4Network) -> tuple[IPv4Network, socket.socket | None]:
-    """Choose a subnet at random, and reserve it on this machine by a socket at its last loopback address."""
-    subnets = list(network.subnets(new_prefix=16))
-    while subnets and _HAS_LOOPBACK_NETWORK:
-        subnet = subnets.pop(secrets.randbelow(len(subnets)))
+    def leads_elsewhere(self, address: str) -> bool:
+        """Return whether Services forward to an address that is not a process's, such as another machine's.
+
+        Nodes of other clusters leave that to the proxies of these clusters.
+        """
+        return self.services is not None and IPv4Address(address) not in POD_NETWORK
+
+
+def _subnets(network: IPv4Network) -> list[IPv4Network]:
+    return list(network.subnets(new_prefix=_PREFIX))
+
+
+def _reserved_subnet(network: IPv4Network, preferred: int | None = None) -> tuple[IPv4Network, socket.socket | None]:
+    """Choose a subnet at random, and reserve it on this machine by a socket at its last loopback address.
+
+    The subnet with the index `preferred` is tried first.
+    """
+    subnets = _subnets(network)
+    order = secrets.SystemRandom().sample(subnets, len(subnets))
+    if preferred is not None:
+        order.insert(0, subnets[preferred])
+    for subnet in order if _HAS_LOOPBACK_NETWORK else ():
         reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             reservation.bind((f"127.{str(subnet[-1]).partition('.')[2]}", _RESERVATION_PORT))
@@ -73,7 +109,7 @@ def _reserved_subnet(network: IPv4Network) -> tuple[IPv4Network, socket.socket |
             reservation.close()
             continue
         return subnet, reservation
-    return secrets.choice(list(network.subnets(new_prefix=16))), None
+    return order[0], None
 
 
 class PodAddresses:

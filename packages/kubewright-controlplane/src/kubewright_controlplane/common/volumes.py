@@ -13,6 +13,8 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """The annotation by which the scheduler requests a volume for a claim, on the node that it names."""
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """The annotation of a claim that is bound."""
+PROVISIONER: Final = "simulation.kubewright.dev"
+"""The built-in provisioner, which is also the CSI driver of its volumes."""
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 """The binding mode of classes whose volumes are provisioned after a Pod is scheduled."""
 
@@ -24,5 +26,10 @@ def claims_of(pod: Pod) -> list[str]:
         if volume.persistent_volume_claim is not None:
             names.append(volume.persistent_volume_claim.claim_name)
         elif volume.ephemeral is not None:
-            names.append(f"{pod.metadata.name}-{volume.name}")
+            names.append(ephemeral_claim_name(pod, volume.name))
     return names
+
+
+def ephemeral_claim_name(pod: Pod, volume: str) -> str:
+    """Return the name of the claim of an ephemeral volume."""
+    return f"{pod.metadata.name}-{volume}"

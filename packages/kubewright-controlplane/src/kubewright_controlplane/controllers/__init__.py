@@ -7,13 +7,15 @@ statefulset/            Pods with stable names and volumes
 daemonset/              a Pod on every node
 job/                    Pods that run to completion
 cronjob/                Jobs on a schedule
+nodettl                 how long kubelets cache Secrets and ConfigMaps
+ephemeralvolume         claims of the ephemeral volumes of Pods
 ttl                     deletes finished Jobs
 autoscaling/            changes the number of Pods by their usage
 disruption              how many Pods may be evicted
 endpointslice           the addresses behind a Service
 endpoints               the same, as deprecated Endpoints
 endpointslicemirroring  slices of Endpoints that a client wrote
-storage/                claims, volumes, and a provisioner of simulated volumes
+storage/                claims, volumes, claims of ephemeral volumes, and a provisioner
 namespace               empties a namespace that is deleted
 serviceaccount          the default objects of each namespace
 certificates            approves and signs certificate requests

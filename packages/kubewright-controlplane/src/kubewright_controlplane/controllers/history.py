@@ -30,8 +30,9 @@ from kubewright_controlplane.controllers.hashing import short_hash
 T = TypeVar("T", bound=Object)
 
 HASH: Final = "controller.kubernetes.io/hash"
+"""The label of a StatefulSet's revision with the end of its name."""
 REVISION_HASH: Final = "controller-revision-hash"
-"""The label of a Pod with the name of its revision."""
+"""The label of a Pod with the name of its revision, and of a DaemonSet's revision with the end of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Snapshot:
     selector: LabelSelector
     annotations: Mapping[str, str]
     collisions: int
+    hash_label: str
+    """The label of a revision with the end of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +124,13 @@ def hash_of(revision: ControllerRevision) -> str:
 def _revision(owner: Object, present: Snapshot, collisions: int, number: int) -> ControllerRevision:
     content = _comparable(present.template)
     hashed = short_hash(content + (str(collisions).encode() if collisions else b""))
-    template: JSONObject = {**msgspec.json.decode(content), "$patch": "replace"}
+    template: JSONObject = {"$patch": "replace", **msgspec.json.decode(content)}  # in order: clients compare bytes
     data: dict[str, Any] = {"spec": {"template": template}}
     return ControllerRevision(
         metadata=ObjectMeta(
             name=f"{owner.metadata.name[:223]}-{hashed}",
             namespace=owner.metadata.namespace,
-            labels={**present.template.metadata.labels, HASH: hashed, REVISION_HASH: hashed},
+            labels={**present.template.metadata.labels, present.hash_label: hashed},
             annotations=dict(present.annotations),
             owner_references=[owner_reference(owner)],
         ),

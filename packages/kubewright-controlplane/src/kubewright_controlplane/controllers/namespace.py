@@ -1,7 +1,8 @@
 """The namespace controller: empties a namespace that is being deleted, then removes its finalizer.
 
-It deletes objects of every kind that the API server serves. What blocks the deletion (objects with finalizers, kinds
-that can't be listed) is reported in conditions of the namespace.
+It deletes Pods first, because they may need the other objects until they end. Once no Pods remain, it deletes objects
+of every other kind that the API server serves. What blocks the deletion (objects with finalizers, kinds that can't be
+listed) is reported in conditions of the namespace.
 
 Follows kubernetes/pkg/controller/namespace/deletion.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -27,6 +29,24 @@ _LATE: Final = timedelta(seconds=5)
 _NEEDED: Final = frozenset({"delete", "list"})
 
 
+@dataclass
+class _Content:
+    """What an attempt to empty a namespace left in it."""
+
+    failures: list[str] = field(default_factory=list[str])
+    left: Counter[str] = field(default_factory=Counter[str])
+    """The number of remaining objects of each resource."""
+    finalizers: Counter[str] = field(default_factory=Counter[str])
+    """The number of remaining objects with each finalizer."""
+    pods_remain: bool = False
+    """No other objects have been deleted, because Pods remain."""
+
+    def count(self, served: ServedResource, remaining: Sequence[PartialObjectMetadata]) -> None:
+        if remaining:
+            self.left[f"{served.api.plural}.{served.api.group}"] += len(remaining)
+            self.finalizers.update(finalizer for each in remaining for finalizer in each.metadata.finalizers)
+
+
 class NamespaceReconciler:
     """Finalizes namespaces."""
 
@@ -41,12 +61,12 @@ class NamespaceReconciler:
         namespace = ctx.object
         if namespace.metadata.deletion_timestamp is None or FINALIZER not in namespace.spec.finalizers:
             return None
-        failures, left, finalizers = await self._empty(namespace.metadata.name)
-        if not failures and not left:
+        content = await self._empty(namespace.metadata.name)
+        if not content.failures and not content.left:
             namespace.spec.finalizers = [each for each in namespace.spec.finalizers if each != FINALIZER]
             await ctx.client.update(namespace, subresource="finalize")
             return None
-        await self._report(ctx, failures, left, finalizers)
+        await self._report(ctx, content)
         return Result(requeue_after=self._pause(namespace))
 
     def _pause(self, namespace: Namespace) -> timedelta:
@@ -56,26 +76,21 @@ class NamespaceReconciler:
         since = namespace.metadata.deletion_timestamp or self._clock.now()
         return min(max((self._clock.now() - since) / 4, _SOON), _LATE)
 
-    async def _empty(self, name: str) -> tuple[list[str], Counter[str], Counter[str]]:
-        """Delete all objects. Returns the errors, the remaining objects by resource, and the finalizers that block
-        them.
-        """
-        failures: list[str] = []
-        left: Counter[str] = Counter()
-        finalizers: Counter[str] = Counter()
-        for served in await self._mapper.resources():
-            if not (served.api.namespaced and served.preferred and served.verbs >= _NEEDED):
-                continue
-            resource = served.api.gvr.qualified_resource
+    async def _empty(self, name: str) -> _Content:
+        """Delete the Pods of a namespace, and all other objects if no Pods remain."""
+        content = _Content()
+        resources = [each for each in await self._mapper.resources() if _can_be_emptied(each)]
+        for served in sorted(resources, key=_is_pods, reverse=True):
             try:
                 remaining = await self._clear(served, name)
             except APIError as error:
-                failures.append(f"{resource}: {error}")
+                content.failures.append(f"{served.api.gvr.qualified_resource}: {error}")
                 continue
-            if remaining:
-                left[f"{served.api.plural}.{served.api.group}"] += len(remaining)
-                finalizers.update(finalizer for each in remaining for finalizer in each.metadata.finalizers)
-        return failures, left, finalizers
+            content.count(served, remaining)
+            if remaining and _is_pods(served):
+                content.pods_remain = True
+                break
+        return content
 
     async def _clear(self, served: ServedResource, namespace: str) -> Sequence[PartialObjectMetadata]:
         kind = PartialObjectMetadata.of(served.api)
@@ -105,11 +120,11 @@ class NamespaceReconciler:
             except NotFound:
                 continue
 
-    async def _report(
-        self, ctx: Context[Namespace], failures: Sequence[str], left: Counter[str], finalizers: Counter[str]
-    ) -> None:
-        remaining = ", ".join(f"{resource} has {count} resource instances" for resource, count in sorted(left.items()))
-        holding = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    async def _report(self, ctx: Context[Namespace], content: _Content) -> None:
+        remaining, holding = "", ""
+        if not content.pods_remain:  # kube-controller-manager reports what remains only after the Pods
+            remaining = _listed(content.left, "{} has {} resource instances")
+            holding = _listed(content.finalizers, "{} in {} resource instances")
         namespace = ctx.object
         namespace.status.conditions = [
             self._condition(
@@ -127,7 +142,7 @@ class NamespaceReconciler:
             self._condition(
                 namespace,
                 "NamespaceDeletionContentFailure",
-                ("ContentDeletionFailed", "; ".join(failures)),
+                ("ContentDeletionFailed", "; ".join(content.failures)),
                 ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
             ),
             self._condition(
@@ -157,6 +172,18 @@ class NamespaceReconciler:
         before = next((each for each in namespace.status.conditions if each.type == kind), None)
         moved = before.last_transition_time if before is not None and before.status == status else self._clock.now()
         return NamespaceCondition(type=kind, status=status, reason=reason, message=message, last_transition_time=moved)
+
+
+def _can_be_emptied(served: ServedResource) -> bool:
+    return served.api.namespaced and served.preferred and served.verbs >= _NEEDED
+
+
+def _is_pods(served: ServedResource) -> bool:
+    return served.api.gvr.qualified_resource == "pods"
+
+
+def _listed(counts: Counter[str], form: str) -> str:
+    return ", ".join(form.format(name, count) for name, count in sorted(counts.items()))
 
 
 def namespace_controller(client: Client, clock: Clock) -> Controller[Namespace]:

@@ -20,7 +20,7 @@ from kubewright._runtime.signals import on_stop_signal
 from kubewright.http.server import Server
 from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.apiserver import catalog
-from kubewright_controlplane.apiserver.bootstrap import publish, publish_client_ca
+from kubewright_controlplane.apiserver.bootstrap import publish, publish_authentication
 from kubewright_controlplane.apiserver.pki import CertificateAuthority
 from kubewright_controlplane.apiserver.server import APIServer
 from kubewright_controlplane.envtest import lifetime
@@ -58,8 +58,8 @@ async def _serve(settings: Settings, tls: ssl.SSLContext) -> None:
     try:
         await api.start()
         publish(api.resources, settings.advertised or settings.host, settings.port)
-        if settings.client_ca is not None:
-            publish_client_ca(api.resources, settings.client_ca.read_text())
+        client_ca = settings.client_ca.read_text() if settings.client_ca is not None else ""
+        publish_authentication(api.resources, client_ca, api.front_proxy.published())
         await server.start()
         gc.freeze()  # what exists by now stays until the end; a garbage collection need not look at it
         await stopping.wait()

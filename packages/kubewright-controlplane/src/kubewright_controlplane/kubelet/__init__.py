@@ -17,10 +17,11 @@ contexts and network policies are not enforced.
     pod           one Pod from its creation to its end
     sandbox       the shared resources of a Pod's containers
     container     one container over its restarts, and one run of it
-    environment   the files, variables and command of a container; from `sources` and `volumes`
-    probes        probes and lifecycle hooks
+    environment   the files, variables and command of a container; from `sources`, `servicelinks` and
+                  `volumes`
+    probes        probes and lifecycle hooks; `grpchealth` has the call of gRPC probes
     process       one process with its output and terminal
-    exec          exec and attach sessions
+    exec          exec and attach sessions; `remotecommand` has their protocols
     portforward   connections to ports of a Pod
     logs          the output of containers
     images        the table from images to commands, and stand-ins for common images

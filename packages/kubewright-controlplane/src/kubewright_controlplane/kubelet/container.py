@@ -53,6 +53,8 @@ _RETRY: Final = 5.0
 """Seconds until a missing ConfigMap, Secret or token is read again, if no event arrives before."""
 _LOST: Final = 255
 """The exit status of a container whose exit was not observed, as in containerd."""
+_MESSAGE_LINES, _MESSAGE_BYTES = 80, 2048
+"""How much of a log becomes a termination message."""
 _LEAST_GRACE: Final = 2.0
 """Seconds that a container has after its preStop hook, regardless of the duration of the hook."""
 
@@ -243,7 +245,9 @@ class ContainerRunner:
             container_id=self._id,
             exit_code=code,
             reason=reason,
-            message=message or termination_message(self.spec, self._sandbox) or None,
+            message=message
+            or termination_message(self.spec, self._image, self._sandbox)
+            or self._last_output(code, log),
             started_at=at,
             finished_at=self._sandbox.clock.now(),
         )
@@ -252,6 +256,12 @@ class ContainerRunner:
             log.close()
         self._sandbox.changed()
         return code
+
+    def _last_output(self, code: int, log: ContainerLog | None) -> str | None:
+        """Return the end of the log of a failed container that wants it as its termination message."""
+        if log is None or code == 0 or self.spec.termination_message_policy != "FallbackToLogsOnError":
+            return None
+        return log.tail(_MESSAGE_LINES, _MESSAGE_BYTES).decode(errors="replace") or None
 
     async def _back_off(self, ran: float) -> None:
         """Pause before the next restart of a container that ran for `ran` seconds."""
@@ -363,7 +373,7 @@ class ContainerRun:
         process = await Process.start(
             command, sandbox.reaper, distribute, stdin=bool(spec.stdin), terminal=bool(spec.tty)
         )
-        return cls(spec, command, process, outputs, pod, sandbox)
+        return cls(spec, replace(command, inside=process.pid), process, outputs, pod, sandbox)
 
     @property
     def pid(self) -> int:

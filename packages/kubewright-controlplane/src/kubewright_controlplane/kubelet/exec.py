@@ -1,63 +1,27 @@
-"""Exec and attach sessions: the protocol of `kubectl exec` and `kubectl attach` over a WebSocket.
-
-The first byte of each message is its channel: 0 is standard input, 1 and 2 are the outputs, 3 is the exit (a Status), 4
-is the size of the terminal. In version 5 of the protocol, 255 closes a channel.
-
-Follows k8s.io/apimachinery pkg/util/remotecommand, k8s.io/kubelet pkg/cri/streaming/remotecommand, and KEP-4006.
-"""
+"""Exec and attach sessions: a client connected to one process."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
+from typing import Any, Final
 
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.kubelet.process import Process
+from kubewright_controlplane.kubelet.remotecommand import ExecOptions, ExecTransport, Resized, StdinClosed
 
-if TYPE_CHECKING:
-    from kubewright.http.websocket import WebSocket
-
-PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-
-_STDIN, _ERROR, _RESIZE, _CLOSE = 0, 3, 4, 255
 _BUFFER: Final = 1 << 20
 """Bytes of output that may wait for a client. With more, the process has to wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecOptions:
-    """The channels of a session."""
-
-    stdin: bool
-    stdout: bool
-    stderr: bool
-    terminal: bool
-
-    @classmethod
-    def of(cls, query: Mapping[str, Sequence[str]]) -> ExecOptions:
-        """Return the options in a query that an API server sends to a kubelet."""
-        names = ("input", "output", "error", "tty")
-        stdin, stdout, stderr, tty = (query.get(name, ["0"])[0] == "1" for name in names)
-        return cls(stdin, stdout, stderr and not tty, tty)
-
-
-class _Size(msgspec.Struct, rename="pascal"):
-    width: int
-    height: int
 
 
 class Channels:
     """The channels between a client and one process."""
 
-    def __init__(self, socket: WebSocket, options: ExecOptions) -> None:
+    def __init__(self, transport: ExecTransport, options: ExecOptions) -> None:
         self.options = options
-        self._socket = socket
-        self._waiting: list[bytes] = []
+        self._transport = transport
+        self._is_open = False
+        self._waiting: list[tuple[int, bytes]] = []
         self._size = 0
         """The bytes of output that are not sent yet."""
         self._pending = asyncio.Event()
@@ -68,7 +32,7 @@ class Channels:
     def output(self, fd: int, data: bytes) -> None:
         """Take output of the process."""
         if data and (self.options.stdout if fd == 1 else self.options.stderr):
-            self._waiting.append(bytes((fd,)) + data)
+            self._waiting.append((fd, data))
             self._size += len(data)
             self._pending.set()
             self._throttle()
@@ -110,27 +74,27 @@ class Channels:
             await asyncio.gather(reading, sending, return_exceptions=True)
 
     async def open(self) -> None:
-        """Send an empty message, by which the client knows that it is connected."""
-        first = 1 if self.options.stdout else 2 if self.options.stderr else _ERROR
-        await self._socket.send(bytes((first,)))
+        """Connect the client. Raises ConnectionFailed if it does not open its channels."""
+        self._is_open = True
+        await self._transport.open()
 
     async def close(self, status: JSONObject) -> None:
-        """Send the Status of the session."""
-        await self._socket.send(bytes((_ERROR,)) + msgspec.json.encode(status))
+        """Send the Status of the session, also of a session that could not start."""
+        if not self._is_open:
+            await self.open()
+        await self._transport.finish(status)
 
     async def _read(self, process: Process) -> None:
         """Read until the client closes the connection."""
-        while (message := await self._socket.receive()) is not None:
-            if not message:
-                continue
-            channel, data = message[0], message[1:]
-            if channel == _STDIN and self.options.stdin and data:
-                await process.write(data)
-            elif channel == _RESIZE and self.options.terminal:
-                size = msgspec.json.decode(data, type=_Size)
-                process.resize(size.width, size.height)
-            elif channel == _CLOSE and data == bytes((_STDIN,)) and self.options.stdin:
-                process.close_input()
+        async for message in self._transport.receive():
+            if isinstance(message, Resized):
+                if self.options.terminal:
+                    process.resize(message.width, message.height)
+            elif isinstance(message, StdinClosed):
+                if self.options.stdin:
+                    process.close_input()
+            elif self.options.stdin:
+                await process.write(message)
 
     async def _send(self) -> None:
         """Send until the process has exited and all of its output is sent."""
@@ -138,9 +102,9 @@ class Channels:
             await self._pending.wait()
             self._pending.clear()
             messages, self._waiting = self._waiting, []
-            for message in messages:
-                await self._socket.send(message)
-                self._size -= len(message) - 1
+            for fd, data in messages:
+                await self._transport.send(fd, data)
+                self._size -= len(data)
                 self._throttle()
 
 

@@ -27,6 +27,7 @@ import msgspec
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.kubelet.helpers import static_web
+from kubewright_controlplane.kubelet.rootfolder import shown_paths
 
 _WRITABLE_BY_OTHERS: Final = 0o022
 """The mode bits that let other users write."""
@@ -42,8 +43,28 @@ class Image(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     env: dict[str, str] = {}
     working_dir: str = ""
     """A folder on this machine. The default is the root folder of the container."""
+    root: str = ""
+    """A folder on this machine with the files of the image, which a container in a sandbox sees as `/`. Without it,
+    the container sees the files of this machine. It can change neither.
+    """
+    folders: tuple[str, ...] = ()
+    """Folders on this machine that a container in a sandbox can also read. It sees the system folders, and what the
+    command, the arguments, the variables and the working folder name, anyway.
+    """
+    sandbox: bool = True
+    """Whether containers run in a sandbox, if this machine has bubblewrap."""
     ports: tuple[int, ...] = ()
     """The ports that the program opens, in addition to those that a container declares."""
+
+    @property
+    def base(self) -> Path:
+        """The folder with the files that a container in a sandbox sees."""
+        return Path(self.root or "/").resolve()
+
+    def shown(self) -> list[str]:
+        """Return what a container in a sandbox sees at the same path as this machine."""
+        named = () if self.root else (*self.command, *self.args, self.working_dir, *self.env.values())
+        return sorted({*shown_paths(named), *self.folders})
 
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True):

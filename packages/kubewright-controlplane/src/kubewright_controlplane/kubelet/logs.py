@@ -103,6 +103,11 @@ class ContainerLog:
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def tail(self, lines: int, size: int) -> bytes:
+        """Return the last lines, and of these the last `size` bytes."""
+        kept = _last(_Reader(self._folder).lines(), lines)
+        return b"".join(_output_line(line, timestamps=False) for line in kept)[-size:]
+
     async def read(self, options: LogOptions) -> AsyncGenerator[bytes]:
         """Yield the selected text in chunks."""
         left = options.limit

@@ -7,9 +7,10 @@ https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/
 from __future__ import annotations
 
 import asyncio
+import math
 import shutil
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 
@@ -20,7 +21,7 @@ from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.logs import ContainerLog
 from kubewright_controlplane.kubelet.sandbox import PodSandbox, grace_of
 from kubewright_controlplane.kubelet.sources import SourceMissing
-from kubewright_controlplane.kubelet.status import Outcome, Statuses
+from kubewright_controlplane.kubelet.status import Outcome, Statuses, seconds_active
 from kubewright_controlplane.kubelet.volumes import Volumes
 
 _log = get_logger("kubewright.kubelet")
@@ -134,6 +135,7 @@ class PodRunner:
 
     def remove(self) -> None:
         """Remove its files."""
+        self._volumes.remove()
         shutil.rmtree(self._sandbox.folder, ignore_errors=True)
 
     async def _run(self) -> None:
@@ -223,12 +225,9 @@ class PodRunner:
         )
 
     def _set_deadline(self, pod: Pod) -> None:
-        seconds = pod.spec.active_deadline_seconds
-        if seconds is None:
-            return
-        since: datetime = pod.status.start_time or self._sandbox.clock.now()
-        left = since + timedelta(seconds=seconds) - self._sandbox.clock.now()
-        self._sandbox.clock.call_later(max(left.total_seconds(), 0.0), self._exceed_deadline)
+        left = seconds_active(pod, self._sandbox.clock.now())
+        if math.isfinite(left):
+            self._sandbox.clock.call_later(max(left, 0.0), self._exceed_deadline)
 
     def _exceed_deadline(self) -> None:
         if not self.ended:

@@ -1,37 +1,71 @@
-"""Port forwarding: the protocol of `kubectl port-forward`, SPDY inside a WebSocket.
+"""Port forwarding: connections of a client to ports of a Pod, over SPDY or a WebSocket.
 
-For each connection the client opens two streams with the same request ID: the first carries errors, the second the
-bytes.
+Over SPDY, which may be tunneled through a WebSocket, the client opens two streams for each connection, with the same
+request ID: one for errors, one for the bytes. Over a WebSocket alone, the client names the ports in its request. Each
+of them has one connection and two channels: bytes, and errors. The first message of each channel is the port.
 
-Follows k8s.io/kubelet pkg/cri/streaming/portforward and KEP-4006.
+Follows k8s.io/cri-streaming pkg/streaming/portforward and KEP-4006.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
+import struct
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from kubewright.http.spdy import Data, Frame, Opened, Ping, Session
+from kubewright.http.spdy import Connection, Data, Frame, Opened, Reset
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright_controlplane.ports import process_port
 
 if TYPE_CHECKING:
     from kubewright.http.websocket import WebSocket
 
-PROTOCOLS: Final = ("SPDY/3.1+portforward.k8s.io",)
+SPDY_PROTOCOLS: Final = ("portforward.k8s.io",)
+TUNNEL: Final = "SPDY/3.1+portforward.k8s.io"
+"""The WebSocket protocol whose messages are the bytes of a SPDY connection."""
+WEBSOCKET_PROTOCOLS: Final = (TUNNEL, "v4.channel.k8s.io", "v4.base64.channel.k8s.io", "")
 _CHUNK: Final = 64 << 10
+_MOST_PORTS: Final = 127
+"""The channels of a WebSocket have one byte, and each port has two of them."""
+
+
+def ports_of(query: Mapping[str, Sequence[str]]) -> list[int]:
+    """Return the ports in a query that an API server sends to a kubelet. Raises ValueError for anything else."""
+    texts = [each for text in query.get("port", ()) for each in text.split(",")]
+    if not texts:
+        raise ValueError('query parameter "port" is required')
+    if len(texts) > _MOST_PORTS:
+        raise ValueError(f'query parameter "port" may name {_MOST_PORTS} ports, not {len(texts)}')
+    return [_port(text) for text in texts]
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text[:6]) <= 0xFFFF:
+        raise ValueError(f'unable to parse "{text[:20]}" as a port')
+    return int(text)
+
+
+async def _connect(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to a port of a Pod. Raises ConnectionFailed with a message for the client."""
+    try:
+        return await asyncio.open_connection(address, process_port(port))
+    except OSError as error:
+        message = f"failed to connect to port {port} of the Pod, at {address}: {error.strerror or error}"
+        raise ConnectionFailed(message) from error
 
 
 class PortForward:
-    """The connections of one client to the process at one address."""
+    """The connections of one client to the process at one address, over SPDY."""
 
-    def __init__(self, socket: WebSocket, address: str) -> None:
-        self._socket = socket
+    def __init__(self, connection: Connection, address: str) -> None:
+        self._connection = connection
         self._address = address
-        self._session = Session()
-        self._error_streams: dict[str, int] = {}
-        """Error streams, by request ID."""
+        self._halves: dict[str, dict[str, Opened]] = {}
+        """The first stream of pairs that are not complete, by request ID."""
         self._writers: dict[int, asyncio.StreamWriter] = {}
         """Writers to the ports of the Pod, by data stream."""
         self._answering: set[asyncio.Task[None]] = set()
@@ -39,10 +73,9 @@ class PortForward:
     async def serve(self) -> None:
         """Serve until the client closes the connection, or breaks the protocol."""
         try:
-            while (message := await self._socket.receive()) is not None:
-                for frame in self._session.receive(message):
-                    await self._take(frame)
-        except (ConnectionFailed, ValueError):
+            async for frame in self._connection.frames():
+                await self._take(frame)
+        except ConnectionFailed:
             pass  # the client has disconnected
         finally:
             for writer in self._writers.values():
@@ -54,43 +87,50 @@ class PortForward:
     async def _take(self, frame: Frame) -> None:
         if isinstance(frame, Opened):
             await self._open(frame)
-        elif isinstance(frame, Ping):
-            await self._socket.send(self._session.pong(frame))
         elif isinstance(frame, Data):
             await self._carry(frame)
-        elif (writer := self._writers.pop(frame.stream, None)) is not None:
-            writer.transport.abort()
+        else:
+            self._cancel(frame)
 
     async def _open(self, opened: Opened) -> None:
-        await self._socket.send(self._session.reply(opened.stream))
-        number = opened.headers.get("requestid", "")
-        if opened.headers.get("streamtype") == "error":
-            self._error_streams[number] = opened.stream
+        """Take a stream, and connect to the port when it completes a pair."""
+        kind, port = opened.headers.get("streamtype", ""), 0
+        with suppress(ValueError):
+            port = _port(opened.headers.get("port", ""))
+        number = _request_id(opened, kind)
+        if not port or kind not in ("error", "data") or kind in self._halves.get(number, {}):
+            await self._connection.reset(opened.stream)
             return
-        errors, port = self._error_streams.pop(number, None), opened.headers.get("port", "")
-        if errors is None or not port.isdecimal():
-            raise ValueError("the error stream of a connection must come first, and the data stream must have a port")
+        await self._connection.accept(opened.stream)
+        pair = self._halves.setdefault(number, {})
+        pair[kind] = opened
+        if len(pair) == 2:
+            del self._halves[number]
+            await self._start(pair["data"].stream, pair["error"].stream, port)
+
+    async def _start(self, stream: int, errors: int, port: int) -> None:
         try:
-            reader, writer = await asyncio.open_connection(self._address, process_port(int(port)))
-        except OSError as error:
-            message = f"failed to connect to port {port} of the Pod, at {self._address}: {error.strerror or error}"
-            await self._end(opened.stream, errors, message)
+            reader, writer = await _connect(self._address, port)
+        except ConnectionFailed as error:
+            await self._end(stream, errors, str(error))
             return
-        self._writers[opened.stream] = writer
-        task = asyncio.create_task(self._answer(opened.stream, errors, reader), name=f"port-forward to {port}")
+        self._writers[stream] = writer
+        task = asyncio.create_task(self._answer(stream, errors, reader), name=f"port-forward to {port}")
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
 
     async def _carry(self, data: Data) -> None:
         """Send to the process. Waits while the process does not read."""
         writer = self._writers.get(data.stream)
-        if writer is None:
-            return
-        with suppress(OSError):  # the reader of the connection notices the end
-            writer.write(data.data)
-            await writer.drain()
-            if data.ended and writer.can_write_eof():
-                writer.write_eof()
+        if writer is not None:
+            await _write(writer, data.data, ended=data.ended)
+
+    def _cancel(self, reset: Reset) -> None:
+        if (writer := self._writers.pop(reset.stream, None)) is not None:
+            writer.transport.abort()
+        for number, pair in list(self._halves.items()):
+            if any(each.stream == reset.stream for each in pair.values()):
+                del self._halves[number]
 
     async def _answer(self, stream: int, errors: int, reader: asyncio.StreamReader) -> None:
         """Send to the client until the process closes the connection."""
@@ -98,11 +138,103 @@ class PortForward:
             message = ""
             try:
                 while chunk := await reader.read(_CHUNK):
-                    await self._socket.send(self._session.data(stream, chunk))
+                    await self._connection.send(stream, chunk)
             except OSError as error:
                 message = f"lost connection to the Pod: {error.strerror or error}"
             await self._end(stream, errors, message)
 
     async def _end(self, stream: int, errors: int, message: str) -> None:
-        await self._socket.send(self._session.data(errors, message.encode(), end=True))
-        await self._socket.send(self._session.data(stream, b"", end=True))
+        await self._connection.send(errors, message.encode(), end=True)
+        await self._connection.send(stream, b"", end=True)
+
+
+def _request_id(opened: Opened, kind: str) -> str:
+    """Return the request ID of a stream. Old clients send none: they open the data stream right after the other."""
+    number = opened.headers.get("requestid")
+    return number if number else f"stream {opened.stream - 2 if kind == 'data' else opened.stream}"
+
+
+async def _write(writer: asyncio.StreamWriter, data: bytes, *, ended: bool) -> None:
+    """Send to a process. Waits while it does not read."""
+    with suppress(OSError):  # the reader of the connection notices the end
+        writer.write(data)
+        await writer.drain()
+        if ended and writer.can_write_eof():
+            writer.write_eof()
+
+
+async def _done(tasks: Sequence[asyncio.Task[None]]) -> None:
+    await asyncio.wait(tasks)
+
+
+class WebSocketForward:
+    """One connection to each of some ports of a Pod, over the channels of a WebSocket."""
+
+    def __init__(self, socket: WebSocket, address: str, ports: Sequence[int]) -> None:
+        self._socket = socket
+        self._address = address
+        self._ports = ports
+        self._base64 = "base64" in socket.protocol
+        loop = asyncio.get_running_loop()
+        self._writers: list[asyncio.Future[asyncio.StreamWriter | None]] = [loop.create_future() for _ in ports]
+        """Writers to the ports of the Pod; None for a port that is closed."""
+
+    async def serve(self) -> None:
+        """Serve until the client disconnects, or all processes have closed their connections."""
+        answers = [asyncio.create_task(self._answer(*each)) for each in enumerate(self._ports)]
+        reading = asyncio.create_task(self._read())
+        try:
+            everything = asyncio.create_task(_done(answers))
+            await asyncio.wait({reading, everything}, return_when=asyncio.FIRST_COMPLETED)
+            everything.cancel()
+        finally:
+            for task in (reading, *answers):
+                task.cancel()
+            await asyncio.gather(reading, *answers, return_exceptions=True)
+            for each in self._writers:
+                if each.done() and (writer := each.result()) is not None:
+                    writer.transport.abort()
+
+    async def _read(self) -> None:
+        """Carry messages until the client disconnects."""
+        while (message := await self._socket.receive()) is not None:
+            channel, data = self._decode(message)
+            index, is_error = divmod(channel, 2)
+            if is_error or not 0 <= index < len(self._writers):
+                continue
+            writer = await asyncio.shield(self._writers[index])
+            if writer is not None and not writer.is_closing():
+                await _write(writer, data, ended=False)
+
+    async def _answer(self, index: int, port: int) -> None:
+        """Send to the client until the process closes the connection."""
+        with suppress(ConnectionFailed):  # the client has disconnected, and `serve` ends too
+            for channel in (2 * index, 2 * index + 1):
+                await self._send(channel, struct.pack("<H", port))
+            try:
+                reader, writer = await _connect(self._address, port)
+            except ConnectionFailed as error:
+                self._writers[index].set_result(None)
+                await self._send(2 * index + 1, str(error).encode())
+                return
+            self._writers[index].set_result(writer)
+            with suppress(OSError):
+                while chunk := await reader.read(_CHUNK):
+                    await self._send(2 * index, chunk)
+            writer.close()
+
+    async def _send(self, channel: int, data: bytes) -> None:
+        if self._base64:
+            await self._socket.send_text(f"{chr(ord('0') + channel)}{base64.b64encode(data).decode()}")
+        else:
+            await self._socket.send(bytes((channel,)) + data)
+
+    def _decode(self, message: bytes) -> tuple[int, bytes]:
+        if not message:
+            return -1, b""
+        if not self._base64:
+            return message[0], message[1:]
+        try:
+            return message[0] - ord("0"), base64.b64decode(message[1:], validate=True)
+        except binascii.Error:
+            return -1, b""

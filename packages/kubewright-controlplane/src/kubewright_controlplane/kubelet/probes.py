@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kubewright._runtime.clock import Clock
-from kubewright.apis.core.v1 import Container, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction
+from kubewright.apis.core.v1 import Container, GRPCAction, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
+from kubewright_controlplane.kubelet.grpchealth import HealthCheckFailed, health
 from kubewright_controlplane.kubelet.process import Command, Process, Reaper
 from kubewright_controlplane.ports import process_port
 
@@ -59,8 +60,10 @@ async def _perform(target: Target, handler: Probe | LifecycleHandler) -> None:
         await _tcp(target, handler.tcp_socket)
     elif isinstance(handler, LifecycleHandler) and handler.sleep is not None:
         await target.clock.sleep(handler.sleep.seconds)
+    elif isinstance(handler, Probe) and handler.grpc is not None:
+        await _grpc(target, handler.grpc)
     else:
-        raise ProbeFailed("gRPC probes are not supported for containers that run as processes")
+        raise ProbeFailed("missing probe handler")
 
 
 async def _exec(target: Target, command: Sequence[str]) -> None:
@@ -108,6 +111,20 @@ async def _tcp(target: Target, tcp: TCPSocketAction) -> None:
     except OSError as error:
         raise ProbeFailed(f"dial tcp {host}:{port}: {error.strerror or error}") from error
     writer.close()
+
+
+async def _grpc(target: Target, action: GRPCAction) -> None:
+    host, port = _address(target, None, action.port)
+    service = action.service or ""
+    try:
+        found = await health(host, port, service)
+    except HealthCheckFailed as error:
+        raise ProbeFailed(f"error: {error}") from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise ProbeFailed(f'error: failed to connect service "{host}:{port}": {reason}') from error
+    if found != "SERVING":
+        raise ProbeFailed(f'service unhealthy (responded with "{found}")')
 
 
 def _address(target: Target, host: str | None, port: int | str) -> tuple[str, int]:

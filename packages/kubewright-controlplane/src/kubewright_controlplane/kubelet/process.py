@@ -19,7 +19,7 @@ import sys
 import termios
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -29,6 +29,7 @@ import msgspec
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.kubelet.helpers import exec_helper
 from kubewright_controlplane.kubelet.helpers import reaper as reaper_program
+from kubewright_controlplane.kubelet.rootfolder import View
 
 Output = Callable[[int, bytes], None]
 """Receives the output of a file descriptor, 1 or 2. Empty output is the end."""
@@ -39,12 +40,59 @@ _CHUNK: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
+class Launcher:
+    """A program that makes a sandbox and runs a command in it."""
+
+    program: str
+    arguments: Sequence[str]
+    """The first arguments of the program."""
+    opened: Sequence[tuple[str, str, str, str]]
+    """Options for paths that are opened without following links: the option, a folder, a path below it, the target."""
+    options: Sequence[str]
+    """The arguments after these."""
+    prefix: Sequence[str]
+    """A command in the sandbox that runs the command."""
+    takes_terminal: bool
+    """The command in the sandbox takes the terminal."""
+    read_only: Sequence[str]
+    """Files of this machine that a process in the sandbox could change if they were not mounted read-only."""
+    capabilities: Sequence[int]
+    """The capabilities of processes in the sandbox."""
+    view: View
+    """Where the paths in the sandbox are on this machine."""
+    user: tuple[int, int, list[int]] | None
+    """The user, the group and the supplementary groups of processes in the sandbox; None: those of this process."""
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """A command to run, with its environment."""
 
     arguments: Sequence[str]
     environment: dict[str, str]
     folder: str
+    launcher: Launcher | None = None
+    """None: the command runs without a sandbox."""
+    inside: int | None = None
+    """The process ID of a launcher: the command runs in its sandbox."""
+
+    def document(self) -> JSONObject:
+        """Return what the exec helper needs to know."""
+        document: JSONObject = {
+            "arguments": list(self.arguments),
+            "environment": self.environment,
+            "folder": self.folder,
+            "owns_terminal": self.launcher is None or not (self.inside or self.launcher.takes_terminal),
+        }
+        if self.launcher is not None and self.inside is not None:
+            capabilities = list(self.launcher.capabilities)
+            document |= {"inside": self.inside, "capabilities": capabilities, "user": self.launcher.user}
+        elif self.launcher is not None:
+            launcher = self.launcher
+            parts = (launcher.arguments, launcher.opened, launcher.options, launcher.prefix, launcher.read_only)
+            document |= {"launcher": [launcher.program, *(list(each) for each in parts)], "user": launcher.user}
+            document["folder"] = "/"  # the launcher changes to the folder of the command
+        return document
 
 
 class Reaper:
@@ -169,6 +217,7 @@ class Process(asyncio.SubprocessProtocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._terminal: Terminal | None = None
+        self._is_launcher = False
         self._transport: asyncio.SubprocessTransport
         self.pid = 0
         self._over = False
@@ -183,6 +232,7 @@ class Process(asyncio.SubprocessProtocol):
         Without `stdin`, its standard input is empty. With `terminal`, its input and output are one terminal.
         """
         process = cls(output, reaper)
+        process._is_launcher = command.launcher is not None and command.inside is None
         reads = subprocess.PIPE if stdin else subprocess.DEVNULL
         writes = subprocess.PIPE
         if terminal:
@@ -207,7 +257,7 @@ class Process(asyncio.SubprocessProtocol):
         reaper.add(process.pid)
         if process._terminal is not None:
             process._terminal.handed_over()
-        await _send_command(sink, {**asdict(command), "terminal": terminal})
+        await _send_command(sink, {**command.document(), "terminal": terminal})
         return process
 
     async def wait(self) -> int:
@@ -260,10 +310,11 @@ class Process(asyncio.SubprocessProtocol):
             self._terminal.resume()
 
     def send(self, number: int) -> None:
-        """Send a signal to the first process of the group, as container runtimes do."""
+        """Send a signal to the first process of the container, as container runtimes do."""
         if not self._exited.done():
+            pid = (first_process(self.pid) if self._is_launcher else None) or self.pid
             with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+                os.kill(pid, number)
 
     def kill(self) -> None:
         """Kill the whole group."""
@@ -309,6 +360,27 @@ class Process(asyncio.SubprocessProtocol):
             for fd in self._open:
                 if (pipe := self._transport.get_pipe_transport(fd)) is not None:
                     yield cast("asyncio.ReadTransport", pipe)
+
+
+def first_process(launcher: int) -> int | None:
+    """Return the process that runs the command of a launcher; None while it does not run.
+
+    The launcher has one child, which is process 1 of the sandbox, and the first child of that is the command.
+    """
+    for _ in range(2):
+        children = children_of(launcher)
+        if not children:
+            return None
+        launcher = children[0]
+    return launcher
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the children of a process, in the order in which they were started."""
+    try:
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
 
 
 async def _send_command(sink: int, command: JSONObject) -> None:

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from kubewright._runtime.clock import Clock, SystemClock
+from kubewright._runtime.scratch import scratch_folder
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Request, Result
-from kubewright.controllers._reconcile import EventRecorder
 from kubewright.controllers.sources import Channel
 from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.common.network import PodAddresses, ProcessNetwork
 from kubewright_controlplane.common.pods import is_finished
 from kubewright_controlplane.kubelet.container import SCHEME, NoLog
 from kubewright_controlplane.kubelet.images import Image, ImageTable
+from kubewright_controlplane.kubelet.isolation import Isolation, find_isolation
 from kubewright_controlplane.kubelet.logs import ContainerLog
 from kubewright_controlplane.kubelet.node import address_of
 from kubewright_controlplane.kubelet.pod import PodRunner
 from kubewright_controlplane.kubelet.process import Reaper
 from kubewright_controlplane.kubelet.runtime import confirm_terminated
-from kubewright_controlplane.kubelet.sandbox import APIAddress, PodEvent, PodSandbox
+from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, PodEvent, PodSandbox
 from kubewright_controlplane.kubelet.simulated import ANNOTATION
-from kubewright_controlplane.kubelet.status import status_with
+from kubewright_controlplane.kubelet.status import report_deadline, status_with
 from kubewright_controlplane.ports import LOOPBACK
 
 TABLE: Final = "images.json"
+_MEMORY: Final = Path("/dev/shm")
 _LAST_GRACE: Final = 5.0
 """Seconds that Pods have to end when the control plane stops."""
 
@@ -38,9 +42,21 @@ _LAST_GRACE: Final = 5.0
 class ProcessPods:
     """The Pods of a control plane that run as processes. Their logs and volumes are kept in a folder."""
 
-    def __init__(self, folder: Path, *, images: Mapping[str, Image] | None = None) -> None:
-        """`images` have a command in addition to those in the image table, which is kept in `folder`."""
+    def __init__(
+        self, folder: Path, *, images: Mapping[str, Image] | None = None, host_paths: Iterable[Path] = ()
+    ) -> None:
+        """`images` have a command in addition to those in the image table, which is kept in `folder`.
+
+        Pods may use `hostPath` volumes below `host_paths`.
+        """
         self._folder = folder.absolute()
+        self.private: Callable[[], Sequence[Path]] = lambda: [self._folder]
+        """Returns the files and folders that containers in sandboxes do not see."""
+        self._stack = ExitStack()
+        self._memory: Path | None = None
+        self.folders = HostFolders(self._folder / "volumes", self._memory_folder, tuple(host_paths))
+        self._isolation: asyncio.Task[Isolation | str] | None = None
+        self.reported_without_sandbox = False
         self.images = ImageTable(self._folder / TABLE, images)
         self.changed = Channel()
         """A source of the Pods whose status has changed."""
@@ -50,6 +66,12 @@ class ProcessPods:
         self._ended: dict[Request, Path] = {}
         """The folders of Pods that ended under an earlier control plane."""
         self._removals: set[asyncio.Task[None]] = set()
+
+    async def isolation(self) -> Isolation | str:
+        """Return the sandboxes of this machine, or the reason why there are none. It is found out once."""
+        if self._isolation is None:
+            self._isolation = asyncio.create_task(find_isolation(self.private))
+        return await asyncio.shield(self._isolation)
 
     def runner(self, pod: Pod) -> PodRunner | None:
         """Return the runner of a Pod; None if it does not run."""
@@ -126,21 +148,39 @@ class ProcessPods:
         runners, self._runners = list(self._runners.values()), {}
         await asyncio.gather(*(each.end(_LAST_GRACE) for each in runners), *self._removals)
         await asyncio.to_thread(self.reaper.close)
+        self._stack.close()
+
+    def _memory_folder(self) -> Path | None:
+        """Return a folder in memory; None if this machine has none."""
+        if self._memory is None and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK):
+            self._memory = self._stack.enter_context(scratch_folder(_MEMORY))
+        return self._memory
 
 
 class ProcessRuntime:
     """A `PodRuntime` that runs Pods as processes. It accepts Pods with an image that has a command."""
 
     def __init__(
-        self, pods: ProcessPods, client: Client, api: APIAddress, network: ProcessNetwork, clock: Clock
+        self,
+        pods: ProcessPods,
+        client: Client,
+        api: APIAddress,
+        network: ProcessNetwork,
+        clock: Clock,
+        *,
+        nameserver: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
-        """`client` reads the objects that Pods refer to, and may read all of them."""
+        """`client` reads the objects that Pods refer to, and may read all of them.
+
+        `nameserver` returns the address of the cluster's DNS server, before each Pod starts.
+        """
         self.changed = pods.changed
         self._pods = pods
         self._client = client
         self._api = api
         self._clock = clock
         self._network = network
+        self._nameserver = nameserver
         self._addresses = PodAddresses(network.pods) if network.pods is not None else None
         self._swept = False
 
@@ -173,15 +213,15 @@ class ProcessRuntime:
         address = self._address(ctx)
         runner = self._pods.runner(pod)
         if runner is None:
-            sandbox = self._sandbox(pod, node, address, ctx.events)
-            runner = self._pods.start(pod, self._pods.images_of(pod), sandbox)
+            images = self._pods.images_of(pod)
+            sandbox = await self._sandbox(ctx, node, address, images)
+            runner = self._pods.start(pod, images, sandbox)
         await runner.update(pod)
         if pod.metadata.deletion_timestamp is not None:
             runner.stop(float(pod.metadata.deletion_grace_period_seconds or 0))
         status = status_with(pod, runner.outcome, host, address, runner.statuses(), self._clock.now())
         if runner.deadline_exceeded:
-            status.reason = "DeadlineExceeded"
-            status.message = "Pod was active on the node longer than the specified deadline"
+            report_deadline(status)
         ended = runner.ended  # before the status is sent: a later end is reported by another reconcile
         await ctx.update_status(status)
         if ended and pod.metadata.deletion_timestamp is not None:
@@ -193,7 +233,21 @@ class ProcessRuntime:
         if self._addresses is not None:
             self._addresses.release(name)
 
-    def _sandbox(self, pod: Pod, node: Node, address: str, events: EventRecorder) -> PodSandbox:
+    async def _isolation(self, ctx: Context[Pod]) -> Isolation | None:
+        """Return the sandboxes of this machine. If there are none, the first Pod and the log say so."""
+        found = await self._pods.isolation()
+        if isinstance(found, Isolation):
+            return found
+        if not self._pods.reported_without_sandbox:
+            self._pods.reported_without_sandbox = True
+            note = f"Pods run without a sandbox, as processes of this user: {found}"
+            ctx.events.warning(ctx.object, "NoSandbox", note, action="Run")
+            ctx.log.warning("Sandbox not found", reason=found)
+        return None
+
+    async def _sandbox(self, ctx: Context[Pod], node: Node, address: str, images: Mapping[str, Image]) -> PodSandbox:
+        pod, events = ctx.object, ctx.events
+
         def emit(event: PodEvent) -> None:
             record = events.warning if event.type == "Warning" else events.normal
             record(pod, event.reason, event.note, action="Run")
@@ -202,12 +256,15 @@ class ProcessRuntime:
             folder=self._pods.folder_of(pod),
             address=self._network.process_address(address) or LOOPBACK,
             host=address_of(node) or "",
+            nameserver=await self._nameserver() if self._nameserver is not None else None,
             allocatable=node.status.allocatable,
             api=self._api,
+            folders=self._pods.folders,
             client=self._client,
             clock=self._pods.clock,
             reaper=self._pods.reaper,
             image=self._pods.images.get,
+            isolation=await self._isolation(ctx) if any(each.sandbox for each in images.values()) else None,
             emit=emit,
             changed=partial(self._pods.changed.send, _name_of(pod)),
         )

@@ -6,7 +6,7 @@ Follows the PodSandbox of the CRI: https://kubernetes.io/docs/concepts/architect
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -15,6 +15,7 @@ from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Container, Pod
 from kubewright.client._client import Client
 from kubewright_controlplane.kubelet.images import Image
+from kubewright_controlplane.kubelet.isolation import Isolation
 from kubewright_controlplane.kubelet.process import Reaper
 
 
@@ -50,6 +51,18 @@ class APIAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class HostFolders:
+    """The folders on this machine that volumes use, other than those of a Pod."""
+
+    volumes: Path
+    """The volumes of the built-in provisioner are below it."""
+    memory: Callable[[], Path | None]
+    """Returns a folder in memory; None if this machine has none."""
+    allowed: Sequence[Path] = ()
+    """The folders in which Pods may use `hostPath`."""
+
+
+@dataclass(frozen=True, slots=True)
 class PodSandbox:
     """The shared resources of a Pod's containers. They do not change while the Pod runs."""
 
@@ -59,14 +72,19 @@ class PodSandbox:
     """The address at which the Pod's processes open their ports."""
     host: str
     """The address of the Pod's node."""
+    nameserver: str | None
+    """The address of the cluster's DNS server; None if there is none."""
     allocatable: Mapping[str, str]
     """The resources of the node."""
     api: APIAddress
+    folders: HostFolders
     client: Client
     clock: Clock
     reaper: Reaper
     image: Callable[[str], Image | None]
     """Returns the command of an image; None if the image is simulated."""
+    isolation: Isolation | None
+    """The sandboxes of this machine; None if there are none."""
     emit: Callable[[PodEvent], None]
     """Records an event. Does not wait and does not fail."""
     changed: Callable[[], None]
@@ -74,6 +92,10 @@ class PodSandbox:
 
     def warn(self, reason: str, note: str) -> None:
         self.emit(PodEvent("Warning", reason, note))
+
+    def isolation_of(self, image: Image) -> Isolation | None:
+        """Return the sandboxes of this machine, if containers of the image run in one."""
+        return self.isolation if image.sandbox else None
 
     def root(self, container: Container) -> Path:
         """Return the folder in which a container finds its files."""

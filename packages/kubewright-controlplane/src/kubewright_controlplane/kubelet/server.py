@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
@@ -17,22 +18,25 @@ from urllib.parse import parse_qs, unquote
 from kubewright.apis.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from kubewright.cache._entry import ObjectKey
 from kubewright.client._client import Client
+from kubewright.http import spdy
 from kubewright.http.message import Handler, Peer, Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery import time
-from kubewright.machinery.errors import KubewrightError
+from kubewright.machinery.errors import ConnectionFailed, KubewrightError
 from kubewright.manager._certificates import server_context
-from kubewright_controlplane.kubelet.container import NoLog
-from kubewright_controlplane.kubelet.exec import PROTOCOLS, Channels, ExecOptions, failure
+from kubewright_controlplane.kubelet import portforward, remotecommand
+from kubewright_controlplane.kubelet.container import ContainerRunner, NoLog
+from kubewright_controlplane.kubelet.exec import Channels, failure
 from kubewright_controlplane.kubelet.logs import LogOptions
-from kubewright_controlplane.kubelet.portforward import PROTOCOLS as PORT_PROTOCOLS
-from kubewright_controlplane.kubelet.portforward import PortForward
+from kubewright_controlplane.kubelet.pod import PodRunner
+from kubewright_controlplane.kubelet.portforward import PortForward, WebSocketForward, ports_of
 from kubewright_controlplane.kubelet.processes import ProcessPods
+from kubewright_controlplane.kubelet.remotecommand import ExecOptions, ExecTransport, SPDYTransport, WebSocketTransport
 
 if TYPE_CHECKING:
     from kubewright.http.websocket import WebSocket
 
-_NO_WEBSOCKET = "Upgrade request required: to WebSocket, which kubectl uses from 1.31 on\n"
+_NO_UPGRADE = "Upgrade request required: to WebSocket or SPDY/3.1\n"
 
 
 class KubeletAPI:
@@ -74,35 +78,38 @@ class KubeletAPI:
             return Response.plain(404, f"container {container} of pod {name} does not run here\n")
         if runner.state.running is None:
             return Response.plain(500, f'unable to upgrade connection: container not found ("{container}")\n')
-        if request.upgrade != "websocket":
-            return Response.plain(400, _NO_WEBSOCKET)
         options = ExecOptions.of(parse_qs(request.query))
         if not (options.stdin or options.stdout or options.stderr):
             return Response.plain(400, "you must specify at least 1 of stdin, stdout, stderr\n")
-        from kubewright.http.websocket import accept  # imported lazily: its library is slow to load
 
-        async def serve(socket: WebSocket) -> None:
-            channels = Channels(socket, options)
-            try:
-                run = runner.current_run
-                status = await (run.execute(command, channels) if command else run.attach(channels))
-            except LookupError:
-                status = failure(f'container not found ("{container}")')
-            if status is not None:
-                await channels.close(status)
+        async def over_websocket(socket: WebSocket) -> None:
+            await _run_session(runner, command, WebSocketTransport(socket, options), options)
 
-        return accept(request, PROTOCOLS, serve)
+        async def over_spdy(connection: spdy.Connection, protocol: str) -> None:
+            await _run_session(runner, command, SPDYTransport(connection, protocol, options), options)
+
+        if request.upgrade == "websocket":
+            from kubewright.http.websocket import accept  # imported lazily: its library is slow to load
+
+            return accept(request, remotecommand.WEBSOCKET_PROTOCOLS, over_websocket)
+        if request.upgrade:
+            return spdy.accept(request, remotecommand.SPDY_PROTOCOLS, over_spdy)
+        return Response.plain(400, _NO_UPGRADE)
 
     def _forward(self, name: ObjectKey, request: Request) -> Response:
         """Forward connections to ports of a Pod."""
         runner = self._pods.runner_of(name)
         if runner is None or runner.ended:
             return Response.plain(404, f"pod {name} does not run here\n")
-        if request.upgrade != "websocket":
-            return Response.plain(400, _NO_WEBSOCKET)
-        from kubewright.http.websocket import accept
-
-        return accept(request, PORT_PROTOCOLS, lambda socket: PortForward(socket, runner.address).serve())
+        if request.upgrade == "websocket":
+            return _forward_over_websocket(runner, request)
+        if request.upgrade:
+            return spdy.accept(
+                request,
+                portforward.SPDY_PROTOCOLS,
+                lambda connection, protocol: PortForward(connection, runner.address).serve(),
+            )
+        return Response.plain(400, _NO_UPGRADE)
 
     def _log(self, name: ObjectKey, container: str, query: Mapping[str, str]) -> Response:
         try:
@@ -112,6 +119,40 @@ class KubeletAPI:
         except NoLog as error:
             return Response.plain(400, str(error).format(f'"{container}" in pod "{name.name}"'))
         return Response(200, {"content-type": "text/plain"}, log.read(_log_options(query, self._pods.clock.now())))
+
+
+async def _run_session(
+    runner: ContainerRunner, command: list[str] | None, transport: ExecTransport, options: ExecOptions
+) -> None:
+    """Run a command in a container, or with None attach to the container's own process."""
+    channels = Channels(transport, options)
+    with suppress(ConnectionFailed):  # the client has disconnected
+        try:
+            run = runner.current_run
+            status = await (run.execute(command, channels) if command else run.attach(channels))
+        except LookupError:
+            status = failure(f'container not found ("{runner.spec.name}")')
+        if status is not None:
+            await channels.close(status)
+
+
+def _forward_over_websocket(runner: PodRunner, request: Request) -> Response:
+    from kubewright.http.websocket import accept
+
+    offered = request.headers.get("sec-websocket-protocol", "")
+    try:
+        ports = [] if portforward.TUNNEL in offered else ports_of(parse_qs(request.query))
+    except ValueError as error:
+        return Response.plain(400, f"{error}\n")
+
+    async def serve(socket: WebSocket) -> None:
+        if socket.protocol == portforward.TUNNEL:
+            await PortForward(spdy.Connection(socket), runner.address).serve()
+        else:
+            await WebSocketForward(socket, runner.address, ports).serve()
+
+    known = (portforward.TUNNEL,) if portforward.TUNNEL in offered else portforward.WEBSOCKET_PROTOCOLS
+    return accept(request, known, serve)
 
 
 class KubeletServer:

@@ -2,13 +2,15 @@
 
 The annotation `simulation.kubewright.dev/phase` requests another outcome: `Pending` (the containers never start),
 `NotReady` (the Pod runs without getting ready), `Running`, `Succeeded`, `Failed`. It may change while the Pod exists. A
-Pod that has ended stays ended. A deleted Pod ends immediately, whatever its grace period.
+Pod that has ended stays ended. A deleted Pod ends immediately, whatever its grace period. A Pod fails after its
+`activeDeadlineSeconds`.
 
 Follows kwok's default stages.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from kubewright._runtime.clock import Clock
@@ -18,7 +20,7 @@ from kubewright_controlplane.common.network import PodAddresses
 from kubewright_controlplane.common.pods import is_finished
 from kubewright_controlplane.kubelet.node import address_of
 from kubewright_controlplane.kubelet.runtime import confirm_terminated
-from kubewright_controlplane.kubelet.status import Outcome, status_of
+from kubewright_controlplane.kubelet.status import Outcome, report_deadline, seconds_active, status_of
 
 ANNOTATION: Final = "simulation.kubewright.dev/phase"
 
@@ -39,24 +41,32 @@ class SimulatedRuntime:
             if await confirm_terminated(ctx) and not pod.metadata.finalizers:
                 self.forget(ctx.request)
         elif not is_finished(pod):
-            await self._report(ctx, address_of(node) or "")
+            return await self._report(ctx, address_of(node) or "")
         return None
 
     def forget(self, name: Request) -> None:
         self._addresses.release(name)
 
-    async def _report(self, ctx: Context[Pod], host: str) -> None:
+    async def _report(self, ctx: Context[Pod], host: str) -> Result | None:
+        pod, now = ctx.object, self._clock.now()
+        left = seconds_active(pod, now)
+        outcome = Outcome.FAILED if left <= 0 else self._outcome(ctx)
+        status = status_of(pod, outcome, host, await self._address(ctx, host), now)
+        if left <= 0:
+            report_deadline(status)
+        await ctx.update_status(status)
+        return Result(requeue_after=left) if math.isfinite(left) and not outcome.ends else None
+
+    def _outcome(self, ctx: Context[Pod]) -> Outcome:
         pod = ctx.object
         try:
-            outcome = outcome_of(pod)
+            return outcome_of(pod)
         except ValueError:
             allowed = ", ".join(Outcome)
             value = pod.metadata.annotations[ANNOTATION]
             note = f'annotation {ANNOTATION}: must be one of {allowed}, got "{value}"; the Pod waits'
             ctx.events.warning(pod, "UnknownPhase", note, action="Simulate")
-            outcome = Outcome.PENDING
-        address = await self._address(ctx, host)
-        await ctx.update_status(status_of(pod, outcome, host, address, self._clock.now()))
+            return Outcome.PENDING
 
     async def _address(self, ctx: Context[Pod], host: str) -> str:
         if ctx.object.spec.host_network:

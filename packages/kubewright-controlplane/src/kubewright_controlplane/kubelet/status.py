@@ -6,6 +6,7 @@ Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -62,7 +63,7 @@ def status_of(pod: Pod, outcome: Outcome, host: str, address: str, now: datetime
     inits = [
         status
         for each in pod.spec.init_containers
-        for status in _statuses([each], before, _of_init(each, outcome), now)
+        for status in _statuses([each], before, _of_init(each, outcome), now, ends_ready=not _is_sidecar(each))
     ]
     containers = _statuses(pod.spec.containers, pod.status.container_statuses, outcome, now)
     ephemeral = _statuses(pod.spec.ephemeral_containers, pod.status.ephemeral_container_statuses, Outcome.RUNNING, now)
@@ -97,13 +98,31 @@ def status_with(
     )
 
 
+def report_deadline(status: PodStatus) -> None:
+    """Report that the Pod was stopped after `spec.activeDeadlineSeconds`."""
+    status.reason = "DeadlineExceeded"
+    status.message = "Pod was active on the node longer than the specified deadline"
+
+
+def seconds_active(pod: Pod, now: datetime) -> float:
+    """Return the seconds that the Pod may still be active; infinity without a deadline."""
+    seconds = pod.spec.active_deadline_seconds
+    if seconds is None:
+        return math.inf
+    return seconds - (now - (pod.status.start_time or now)).total_seconds()
+
+
 def _of_init(container: Container, outcome: Outcome) -> Outcome:
     """Return the outcome of an init container. A sidecar runs along with the Pod, the others have succeeded before."""
     if outcome is Outcome.PENDING:
         return outcome
-    if container.restart_policy == "Always":
+    if _is_sidecar(container):
         return Outcome.SUCCEEDED if outcome.ends else Outcome.RUNNING
     return Outcome.SUCCEEDED
+
+
+def _is_sidecar(container: Container) -> bool:
+    return container.restart_policy == "Always"
 
 
 def _conditions(pod: Pod, outcome: Outcome, now: datetime) -> list[PodCondition]:
@@ -143,16 +162,19 @@ def _statuses(
     before: Sequence[ContainerStatus],
     outcome: Outcome,
     now: datetime,
+    *,
+    ends_ready: bool = False,
 ) -> list[ContainerStatus]:
+    """Return the statuses of containers. With `ends_ready`, a container that has succeeded is ready."""
     known = {each.name: each for each in before}
-    return [_status_of(each.name, each.image or "", known.get(each.name), outcome, now) for each in containers]
+    ready = outcome is Outcome.RUNNING or (ends_ready and outcome is Outcome.SUCCEEDED)
+    return [_status_of(each.name, each.image or "", known.get(each.name), outcome, ready, now) for each in containers]
 
 
 def _status_of(
-    name: str, image: str, before: ContainerStatus | None, outcome: Outcome, now: datetime
+    name: str, image: str, before: ContainerStatus | None, outcome: Outcome, ready: bool, now: datetime
 ) -> ContainerStatus:
     """Return the status of a container. A container whose image changed was restarted."""
-    ready = outcome is Outcome.RUNNING
     state = _state(outcome, now)
     if before is not None and (before.image, before.ready) == (image, ready) and _same_kind(before.state, state):
         return before

@@ -3,20 +3,22 @@
 All files of a volume that comes from objects of the API change at once, by the exchange of one symbolic link. A reader
 sees either the old or the new version, as with a real kubelet.
 
-A container's mounts are links under its root folder, `$CONTAINER_SANDBOX_MOUNT_POINT`, as in Kubernetes' host process
-containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/#volume-mounts.
+Without a sandbox, a container's mounts are links under its root folder, `$CONTAINER_SANDBOX_MOUNT_POINT`, as in
+Kubernetes' host process containers:
+https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/#volume-mounts.
 
 Follows k8s.io/kubernetes pkg/volume/util/atomic_writer.go.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -28,13 +30,18 @@ from kubewright.apis.core.v1 import (
     Pod,
     ServiceAccountTokenProjection,
     Volume,
+    VolumeMount,
 )
 from kubewright_controlplane.kubelet import sources
+from kubewright_controlplane.kubelet.rootfolder import Mount, absolute, make_below
 from kubewright_controlplane.kubelet.sandbox import PodSandbox
 from kubewright_controlplane.kubelet.sources import SourceMissing, expand
+from kubewright_controlplane.kubelet.storage import Place, claimed_volume, host_path
 
 _DATA: Final = "..data"
 _MODE: Final = 0o644
+_SHARED_MODE: Final = 0o777
+_TOKEN_MODE: Final = 0o600
 _RENEW_AT: Final = 0.8
 """The fraction of a token's lifetime after which a kubelet requests another one."""
 
@@ -45,6 +52,8 @@ class File:
 
     content: bytes
     mode: int
+    owner: int = field(default=-1, compare=False)
+    """The user that owns it; -1 for the user of the control plane."""
 
 
 @dataclass(slots=True)
@@ -62,39 +71,87 @@ class Volumes:
         self._client = sandbox.client
         self._clock = sandbox.clock
         self._tokens: dict[tuple[str, str], _Token] = {}
+        self._places: dict[str, Place] = {}
+        """The volumes that are not made of files from the API."""
+        self._memory: Path | None = None
 
     async def write(self, pod: Pod) -> None:
         """Create all volumes, or update them. Raises SourceMissing."""
+        group = _group_of(pod)
         for volume in pod.spec.volumes:
-            target = self._folder / volume.name
-            if volume.empty_dir is not None:
-                target.mkdir(parents=True, exist_ok=True)
-            else:
-                write_atomically(target, await self._files(volume, pod))
+            place = self._places.get(volume.name)
+            if place is None and _is_shared(volume):
+                place = self._places[volume.name] = await self._place(volume, pod)
+                if volume.host_path is None and group is not None:
+                    await asyncio.to_thread(give_to_group, place.folder, group)
+            elif place is None or not _is_shared(volume):
+                write_atomically(self._folder / volume.name, await self._files(volume, pod), group)
+
+    async def _place(self, volume: Volume, pod: Pod) -> Place:
+        """Return the place of a volume that is not made of files from the API. Raises SourceMissing."""
+        folders = self._sandbox.folders
+        if volume.host_path is not None:
+            return host_path(folders, volume.host_path.path, volume.host_path.type)
+        if volume.empty_dir is None:
+            return await claimed_volume(self._client, folders, volume, pod)
+        memory = folders.memory() if volume.empty_dir.medium == "Memory" else None
+        target = (memory / (pod.metadata.uid or "") if memory is not None else self._folder) / volume.name
+        if memory is not None:
+            self._memory = target.parent
+        if not target.exists():
+            target.mkdir(parents=True)
+            target.chmod(_SHARED_MODE)
+        return Place(target)
+
+    def remove(self) -> None:
+        """Remove what is not in the Pod's folder."""
+        if self._memory is not None:
+            shutil.rmtree(self._memory, ignore_errors=True)
 
     @property
     def renewal(self) -> datetime | None:
         """When the next token has to be renewed; None without tokens."""
         return min((each.renew_at for each in self._tokens.values()), default=None)
 
-    def mount(self, container: Container, environment: Mapping[str, str]) -> None:
-        """Link the container's mounts under its root folder. Raises SourceMissing."""
+    def mounts(self, container: Container, environment: Mapping[str, str]) -> list[Mount]:
+        """Return the mounts of a container. Creates the folders of its subPaths. Raises SourceMissing."""
+        return [self._mount(each, environment) for each in container.volume_mounts]
+
+    def link(self, container: Container, mounts: Iterable[Mount]) -> None:
+        """Link mounts under the root folder of a container without a sandbox. Raises SourceMissing."""
         root = self._sandbox.root(container)
-        for mount in sorted(container.volume_mounts, key=lambda each: each.mount_path):
-            within = mount.sub_path or (expand(mount.sub_path_expr, environment) if mount.sub_path_expr else "")
-            source = self._folder / mount.name / within
-            link = self._sandbox.path(container, mount.mount_path)
+        for mount in sorted(mounts, key=lambda each: each.target):
+            link = self._sandbox.path(container, mount.target)
             if link == root or not self._sandbox.holds(link.parent):
-                raise SourceMissing(f"cannot mount at {mount.mount_path}: choose a folder below the container's root")
-            if not source.resolve().is_relative_to(self._folder.resolve()):
-                raise SourceMissing(f'subPath "{within}" of the mount {mount.mount_path} points outside its volume')
-            if not source.exists():
-                source.mkdir(parents=True)
+                raise SourceMissing(f"cannot mount at {mount.target}: choose a folder below the container's root")
             link.parent.mkdir(parents=True, exist_ok=True)
             if link.is_dir() and not link.is_symlink():
                 with suppress(OSError):  # if it is not empty, the link below fails
                     link.rmdir()
-            _replace_link(link, str(source))
+            _replace_link(link, str(mount.source / mount.within))
+
+    def _mount(self, mount: VolumeMount, environment: Mapping[str, str]) -> Mount:
+        within = mount.sub_path or (expand(mount.sub_path_expr, environment) if mount.sub_path_expr else "")
+        known = self._places.get(mount.name)
+        folder = known.folder / known.within if known is not None else self._folder / mount.name
+        target = absolute(mount.mount_path)
+        if target == "/":
+            raise SourceMissing(f"cannot mount at {mount.mount_path}: choose a folder below the container's root")
+        if not (folder / within).resolve().is_relative_to(folder.resolve()):
+            raise SourceMissing(f'subPath "{within}" of the mount {mount.mount_path} points outside its volume')
+        if known is None:
+            source = folder / within
+            if not source.exists():
+                source.mkdir(parents=True)
+            return Mount(source, target, read_only=True)
+        inner = "/".join(part for part in (known.within, within) if part)
+        if within:
+            try:
+                make_below(known.folder, inner, _SHARED_MODE)
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise SourceMissing(f'subPath "{within}" of the mount {mount.mount_path}: {reason}') from error
+        return Mount(known.folder, target, bool(mount.read_only) or known.read_only, inner)
 
     async def _files(self, volume: Volume, pod: Pod) -> dict[str, File]:
         namespace = pod.metadata.namespace or ""
@@ -132,7 +189,7 @@ class Volumes:
                 files |= self._downward(source.downward_api.items, mode, pod)
             elif source.service_account_token is not None:
                 token = await self._token(volume.name, source.service_account_token, pod)
-                files[source.service_account_token.path] = File(token.encode(), 0o600)
+                files[source.service_account_token.path] = _token_file(token.encode(), mode, pod)
             else:
                 raise SourceMissing(
                     f'volume "{volume.name}": a projected source is not supported for Pods that are processes'
@@ -169,11 +226,62 @@ class Volumes:
         return known.text
 
 
-def write_atomically(folder: Path, files: Mapping[str, File]) -> None:
+def _is_shared(volume: Volume) -> bool:
+    """Return whether containers share a folder, instead of files from the API."""
+    return volume.empty_dir is not None or volume.host_path is not None or _has_claim(volume)
+
+
+def _has_claim(volume: Volume) -> bool:
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None
+
+
+def _group_of(pod: Pod) -> int | None:
+    """Return the group that owns the volumes; None if only root could set it, or none is asked for."""
+    context = pod.spec.security_context
+    return context.fs_group if context is not None and os.geteuid() == 0 else None
+
+
+def _token_file(content: bytes, mode: int | None, pod: Pod) -> File:
+    """Return the file of a token. Others can read it, unless the Pod says who uses it."""
+    context = pod.spec.security_context
+    user = _common_user(pod)
+    if (context is None or context.fs_group is None) and user is None:
+        return File(content, mode or _MODE)
+    return File(content, _TOKEN_MODE, -1 if user is None or os.geteuid() != 0 else user)
+
+
+def _common_user(pod: Pod) -> int | None:
+    """Return the user of all containers; None if they differ or none is given."""
+    context = pod.spec.security_context
+    shared = context.run_as_user if context is not None else None
+    users = {
+        shared if each.security_context is None or each.security_context.run_as_user is None
+        else each.security_context.run_as_user
+        for each in (*pod.spec.init_containers, *pod.spec.containers)
+    }  # fmt: skip
+    return users.pop() if len(users) == 1 else None
+
+
+def give_to_group(folder: Path, group: int) -> None:
+    """Let a group read and write everything below `folder`. No symbolic link is followed."""
+    for _, _, names, above in os.fwalk(folder):
+        os.fchown(above, -1, group)
+        os.fchmod(above, os.fstat(above).st_mode | 0o2770)
+        for name in names:
+            with suppress(OSError):  # it was removed, or it is a link or a socket
+                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=above)
+                os.fchown(descriptor, -1, group)
+                os.fchmod(descriptor, os.fstat(descriptor).st_mode | 0o660)
+                os.close(descriptor)
+
+
+def write_atomically(folder: Path, files: Mapping[str, File], group: int | None = None) -> None:
     """Replace the content of `folder` by `files`, by their relative paths. Does nothing if there is no difference.
 
-    Raises SourceMissing for a path that leads out of the folder.
+    Raises SourceMissing for a path that leads out of the folder. With a `group`, its members can read the files.
     """
+    if group is not None:
+        files = {path: replace(file, mode=file.mode | 0o440) for path, file in files.items()}
     folder.mkdir(parents=True, exist_ok=True)
     data = folder / _DATA
     if data.exists() and _content(data) == dict(files):
@@ -185,6 +293,8 @@ def write_atomically(folder: Path, files: Mapping[str, File]) -> None:
         target = fresh / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.content)
+        if group is not None or file.owner >= 0:
+            os.chown(target, file.owner, -1 if group is None else group)
         target.chmod(file.mode)
     fresh.mkdir(exist_ok=True)
     old = data.readlink() if data.is_symlink() else None
@@ -193,7 +303,7 @@ def write_atomically(folder: Path, files: Mapping[str, File]) -> None:
     for name in names:
         _replace_link(folder / name, f"{_DATA}/{name}")
     for link in folder.iterdir():
-        if link.name not in names and not link.name.startswith(".."):
+        if link.name not in names and link.is_symlink() and not link.name.startswith(".."):
             link.unlink()
     if old is not None:
         shutil.rmtree(folder / old, ignore_errors=True)

@@ -1,6 +1,10 @@
-"""The node ports of Services whose Pods run as processes: opened on this machine, and forwarded to the processes.
+"""The cluster IPs and node ports of Services whose Pods run as processes: opened on this machine, and forwarded to the
+processes.
 
-nodeports   which ports are open, and their targets
-forwarder   one open port
+services    the controller: which addresses are open, and their targets
+targets     the endpoints of a Service, and the choice among them
+tcp, udp    one open address
+budget      the sockets that connections may use
 relay       copies bytes between two connections
+listening   the addresses on which programs listen
 """

@@ -23,10 +23,11 @@ _LOCK: Final = ".lock"
 
 
 @contextmanager
-def scratch_folder() -> Generator[Path]:
-    """Make a temporary folder for the duration of the block."""
-    _remove_left_behind(Path(tempfile.gettempdir()))
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).absolute()
+def scratch_folder(parent: Path | None = None) -> Generator[Path]:
+    """Make a temporary folder for the duration of the block, by default in the system's folder for them."""
+    parent = parent or Path(tempfile.gettempdir())
+    _remove_left_behind(parent)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).absolute()
     try:
         with _locked(folder):
             yield folder

@@ -312,7 +312,7 @@ class Client:
         `container` is needed only if the Pod has several. `previous` reads the log of the container before its last
         restart. `follow` continues until the container ends, however long it is silent. `since` is a time, or a
         duration before now. `tail_lines` and `limit_bytes` limit the log, and `timestamps` puts a time before each
-        line.
+        line. A line of more than 16 MiB is yielded in parts.
 
         This is a single stream and may break with ConnectionFailed; continue with `since`. Close it
         (`contextlib.aclosing`) if you leave before its end. Raises NotFound, and BadRequest if the container has not

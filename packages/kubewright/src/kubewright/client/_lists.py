@@ -86,6 +86,11 @@ class RawList(msgspec.Struct, gc=False):
         return self.metadata.continue_token or ""
 
 
+LIST_LIMIT: Final = 4 << 30
+"""Bytes of all pages of one list."""
+_EMPTY_PAGES: Final = 100
+"""Pages without items in a row that a list may have, because nothing in them was selected."""
+
 _decode_list: Final = msgspec.json.Decoder(RawList).decode
 """Created on import: msgspec cannot analyze the same class in two threads at the same time."""
 
@@ -95,15 +100,22 @@ async def raw_pages(
 ) -> AsyncIterator[RawList]:
     """Yield the pages of one list, in order. With `limit=0`, there is a single page.
 
-    Raises Gone if the server no longer has the snapshot of the first page. Start again without a limit.
+    Raises Gone if the server no longer has the snapshot of the first page. Start again without a limit. Raises
+    DecodeError for a list that does not end: pages without items in a row, one page twice, or more than `LIST_LIMIT`.
     """
-    token = ""
+    token, size, empty = "", 0, 0
     while True:
         page = await raw_page(rest, path, query, limit=limit, token=token, accept=accept)
         yield page
-        token = page.continue_token
-        if not token:
+        size += sum(memoryview(each).nbytes for each in page.items or ())
+        empty = 0 if page.items else empty + 1
+        if not page.continue_token:
             return
+        if page.continue_token == token or empty > _EMPTY_PAGES:
+            raise DecodeError(f"GET {path}: the list does not end: its pages repeat or have no items")
+        if size > LIST_LIMIT:
+            raise DecodeError(f"GET {path}: the list has more than {LIST_LIMIT} bytes")
+        token = page.continue_token
 
 
 async def raw_page(
@@ -115,7 +127,7 @@ async def raw_page(
     )
     try:
         return _decode_list(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise DecodeError(f"GET {path}: the answer is not a list ({error}): {data[:200]!r}") from error
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import datetime
+from typing import Final
 
 from kubewright.machinery import time
 from kubewright.machinery.time import Seconds, seconds
@@ -38,13 +39,22 @@ def log_query(
     }
 
 
+LINE_LIMIT: Final = 16 << 20
+"""Bytes of a line. A longer one is yielded in parts."""
+
+
 async def lines_of(stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
     """Yield the lines of a stream of bytes, without their line breaks. Bytes that are not UTF-8 are replaced."""
     begun: list[bytes] = []
+    size = 0
     async with aclosing(stream) as chunks:
         async for chunk in chunks:
             first, *others = chunk.split(b"\n")
             begun.append(first)
+            size = len(others[-1]) if others else size + len(first)
+            if not others and size > LINE_LIMIT:
+                yield _text(begun)
+                begun, size = [], 0
             if others:
                 yield _text(begun)
                 for line in others[:-1]:

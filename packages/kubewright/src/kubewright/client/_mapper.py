@@ -80,7 +80,7 @@ class RESTMapper:
         data = await self._client.rest.request("GET", path, accept=_AGGREGATED)
         try:
             answer = msgspec.json.decode(data, type=_GroupList)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise DecodeError(f"GET {path}: the answer is not discovery ({error}): {data[:200]!r}") from error
         if answer.kind != "APIGroupDiscoveryList":
             raise ConfigError(f"GET {path}: the server has no aggregated discovery; Kubernetes 1.30 or newer is needed")

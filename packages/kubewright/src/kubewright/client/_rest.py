@@ -24,8 +24,16 @@ from kubewright._runtime.log import get_logger
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._transport import Transport
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import APIError, ConfigError, DecodeError, Status, StatusDetails, from_status
-from kubewright.machinery.json import read_object
+from kubewright.machinery.errors import (
+    APIError,
+    ConfigError,
+    DecodeError,
+    Status,
+    StatusCause,
+    StatusDetails,
+    from_status,
+)
+from kubewright.machinery.json import JSONObject
 from kubewright.models import Object
 
 if TYPE_CHECKING:
@@ -36,6 +44,15 @@ ANY: Final = "*/*"
 
 _SHOWN: Final = 500
 """The maximum number of characters of an answer without a Status in an error."""
+
+EVENT_LIMIT: Final = 64 << 20
+"""The largest event of a watch in bytes. An API server stores objects of 1.5 MiB at most, in a shorter encoding."""
+
+_ERROR_LIMIT: Final = 1 << 20
+"""Bytes that are read of the answer to a stream that failed."""
+
+_is_delay: Final = re.compile(r"[0-9]{1,9}").fullmatch
+"""Matches the seconds of a Retry-After header."""
 
 Query: TypeAlias = Mapping[str, str | None]
 """Parameters of a request; None and empty values are omitted."""
@@ -98,7 +115,7 @@ class RESTClient:
         response = await self._begin(request, silence)
         try:
             yield []
-            decoder = EventDecoder()
+            decoder = EventDecoder(f"GET {path}")
             if isinstance(response.body, bytes):
                 yield decoder.feed(response.body)
                 return
@@ -126,7 +143,7 @@ class RESTClient:
         response = await self.transport.send(request, timeout=silence, stream=True)
         try:
             if response.status >= 300:
-                raise error_of(request, response, await response.read())
+                raise error_of(request, response, await _beginning(response, _ERROR_LIMIT))
             self._warn(response)
         except BaseException:
             await response.aclose()
@@ -146,6 +163,20 @@ class RESTClient:
     def _warn(self, response: Response) -> None:
         for text in parse_warnings(response.headers.get("warning", "")):
             self.on_warning(text)
+
+
+async def _beginning(response: Response, most: int) -> bytes:
+    """Return a body, but no more chunks of it than fill `most` bytes."""
+    if isinstance(response.body, bytes):
+        return response.body
+    pieces: list[bytes] = []
+    size = 0
+    async for chunk in response.body:
+        pieces.append(chunk)
+        size += len(chunk)
+        if size >= most:
+            break
+    return b"".join(pieces)
 
 
 def parse_warnings(header: str) -> list[str]:
@@ -189,17 +220,64 @@ def error_of(request: Request, response: Response, data: bytes) -> APIError:
         )
         status = replace(status, message=f"{request.method} {request.path}: {text}")
     seconds = response.headers.get("retry-after", "")
-    if seconds.isdigit() and not details.retry_after_seconds:
+    if _is_delay(seconds) and not details.retry_after_seconds:
         status = replace(status, details=replace(details, retry_after_seconds=int(seconds)))
     return from_status(status)
 
 
 def _status(data: bytes) -> Status | None:
     try:
-        found = read_object(data)
-    except msgspec.MsgspecError:
+        found = _decode_status(data)
+    except (msgspec.MsgspecError, RecursionError):
         return None
-    return Status.from_dict(found) if found.get("kind") == "Status" else None
+    if found.kind != "Status":
+        return None
+    details = found.details
+    return Status(
+        found.code or 0,
+        found.reason or "",
+        found.message or "",
+        details.convert() if details is not None else None,
+        found.metadata or {},
+        found.status or "",
+    )
+
+
+class _Cause(msgspec.Struct, gc=False):
+    reason: str | None = None
+    message: str | None = None
+    field: str | None = None
+
+
+class _Details(msgspec.Struct, gc=False, rename="camel"):
+    name: str | None = None
+    group: str | None = None
+    kind: str | None = None
+    uid: str | None = None
+    causes: list[_Cause] | None = None
+    retry_after_seconds: int | None = None
+
+    def convert(self) -> StatusDetails:
+        causes = self.causes or ()
+        found = tuple(StatusCause(each.reason or "", each.message or "", each.field or "") for each in causes)
+        return StatusDetails(
+            self.name or "", self.group or "", self.kind or "", self.uid or "", found, self.retry_after_seconds or 0
+        )
+
+
+class _StatusDocument(msgspec.Struct, gc=False):
+    """A Status as it is sent. Any other document does not fit it, or has another kind."""
+
+    kind: str = ""
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    status: str | None = None
+    metadata: JSONObject | None = None
+    details: _Details | None = None
+
+
+_decode_status: Final = msgspec.json.Decoder(_StatusDocument).decode
 
 
 def _excerpt(data: bytes) -> str:
@@ -247,7 +325,10 @@ class RawEvent(msgspec.Struct, gc=False, frozen=True):
 
     def error(self) -> APIError:
         """Return the error in an ERROR event."""
-        return from_status(Status.from_dict(read_object(self.object)))
+        status = _status(bytes(self.object))
+        if status is None:
+            raise DecodeError(f"the watch ended with an error that is not a Status: {_excerpt(bytes(self.object))}")
+        return from_status(status)
 
 
 class _BookmarkMeta(msgspec.Struct, gc=False, rename="camel"):
@@ -265,29 +346,41 @@ _decode_events: Final = msgspec.json.Decoder(RawEvent).decode_lines
 
 
 class EventDecoder:
-    """Splits the chunks of one stream into events."""
+    """Splits the chunks of one stream into events. `source` is the request, for errors."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str = "", limit: int = EVENT_LIMIT) -> None:
+        self._source = f"{source}: " if source else ""
+        self._limit = limit
         self._partial: list[bytes] = []
         """The pieces of an incomplete line. They are joined once, when the line ends."""
+        self._size = 0
+        """Bytes of the incomplete line."""
 
     def feed(self, chunk: bytes) -> list[RawEvent]:
         """Return the events that `chunk` completes, in order. Raises DecodeError for anything but watch events."""
         end = chunk.rfind(b"\n") + 1
         if not end:
-            self._partial.append(chunk)
+            self._keep(chunk)
             return []
         lines = chunk[:end]
         if self._partial:
             self._partial.append(lines)
             lines = b"".join(self._partial)
             self._partial.clear()
+            self._size = 0
         if end < len(chunk):
-            self._partial.append(chunk[end:])
+            self._keep(chunk[end:])
         try:
             return _decode_events(lines)
-        except msgspec.MsgspecError as error:
-            raise DecodeError(f"the watch sent something that is not an event ({error}): {lines[:200]!r}") from error
+        except (msgspec.MsgspecError, RecursionError) as error:
+            text = f"{self._source}the watch sent something that is not an event ({error}): {lines[:200]!r}"
+            raise DecodeError(text) from error
+
+    def _keep(self, piece: bytes) -> None:
+        self._partial.append(piece)
+        self._size += len(piece)
+        if self._size > self._limit:
+            raise DecodeError(f"{self._source}the watch sent an event of more than {self._limit} bytes")
 
 
 _AS_METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"

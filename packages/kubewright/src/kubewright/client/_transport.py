@@ -36,6 +36,9 @@ from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineE
 TIMEOUT: Final = 60.0
 """Default timeout in seconds for a request and its answer. An API server uses the same limit."""
 
+MAX_ANSWER: Final = 1 << 30
+"""Default limit of a whole answer in bytes. A list of 100,000 Pods in one answer has about half of it."""
+
 _MOST_RETRIES: Final = 10
 """The maximum number of retries that the server requests."""
 _MOST_RETRIES_AFTER_LOSS: Final = 3
@@ -122,12 +125,21 @@ class HTTPTransport:
     """Sends requests to the server of a `Config`, with its credentials.
 
     After 401, the credentials are renewed and the request is retried once, because a token or the files of a client
-    certificate may have been replaced. `observer` is called for every sent request.
+    certificate may have been replaced. `observer` is called for every sent request. `max_answer` limits the bytes of an
+    answer that is not streamed; a larger one is an error.
     """
 
-    def __init__(self, config: Config, *, observer: Observer | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        observer: Observer | None = None,
+        clock: Clock | None = None,
+        max_answer: int = MAX_ANSWER,
+    ) -> None:
         """Raises ConfigError if a part of `config` is not usable. Sends nothing."""
         self._config = config
+        self._max_answer = max_answer
         self._observer = observer
         self._clock = clock or SystemClock()
         self._pair = pair_of(config)
@@ -191,6 +203,7 @@ class HTTPTransport:
             proxy=config.proxy_url or proxy_for(config.server, os.environ),
             headers=_impersonation(config.impersonate),
             timeout=TIMEOUT,
+            max_body=self._max_answer,
         )
 
     async def _change_pair(self, pair: KeyPair | None) -> None:

@@ -36,7 +36,11 @@ _UNREAD = 256 << 10
 _COALESCED = 64 << 10
 """A body up to this size is appended to its head, which is cheaper than a second write."""
 _HEAD = 1 << 20
-"""Bytes of the head of an answer with a limited body, and as many for the framing of its chunks."""
+"""Bytes of the head of an answer. Also the longest sequence of bytes that belongs to no body, such as a line before a
+chunk, and the bytes of the framing of all chunks of a limited body.
+"""
+_INFLATED = 64 << 20
+"""Bytes that one read from a compressed stream may become. A read has at most 256 KiB."""
 _JOINED = 64 << 10
 """The longest value of a header that occurs several times. Each time it is copied."""
 _GZIP = 16 + zlib.MAX_WBITS
@@ -102,6 +106,8 @@ class ClientConnection(asyncio.Protocol):
         """How many more bytes the body of a whole response may have; None without a limit."""
         self._allowance: int | None = None
         """How many more bytes of a limited answer may arrive."""
+        self._apart = 0
+        """Bytes in a row that belong to no body."""
         self._inflater: _Inflater | None = None
 
     # Called by the event loop.
@@ -119,15 +125,23 @@ class ClientConnection(asyncio.Protocol):
         if self._allowance is not None:
             self._allowance -= len(data)
             if self._allowance < 0:
-                self._fail(ConnectionFailed(f"{self._where} sent too long an answer to {self._pending}"))
+                self._fail(self._too_long())
                 return
+        self._apart += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(ConnectionFailed(f"{self._where} sent an invalid answer to {self._pending}: {_cause(error)}"))
             return
-        if self._pipe is not None and not self._paused:
-            self._expect_chunk()
+        if self._apart > _HEAD:
+            self._fail(self._too_long())
+
+    def _too_long(self) -> ConnectionFailed:
+        if self._status:
+            what = f"the framing of its body has more than {_HEAD} bytes"
+        else:
+            what = f"its head has more than {_HEAD} bytes"
+        return ConnectionFailed(f"{self._where} sent an invalid answer to {self._pending}: {what}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._pending is not None:
@@ -168,6 +182,7 @@ class ClientConnection(asyncio.Protocol):
                 self._transport.abort()
                 raise
         self._pending = pending
+        self._status = self._apart = 0
         self.answered = False
         self._deadline.set_at(pending.until)
         self._allowance = None if self._max_body is None or pending.stream else _HEAD
@@ -207,11 +222,12 @@ class ClientConnection(asyncio.Protocol):
         self._in_head = False
         pending = self._pending
         assert pending is not None
-        self._status = status = self._parser.get_status_code()
+        status = self._parser.get_status_code()
         if status < 200:
             if status == 101:
                 raise ConnectionFailed("the server changed the protocol without being asked")
             return
+        self._status = status
         if self._allowance is not None and self._max_body is not None:
             self._allowance += self._max_body + _HEAD
         headers = self._headers
@@ -230,6 +246,7 @@ class ClientConnection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         if self._pending is None:
             return  # the answer to HEAD must not have a body
+        self._apart = 0
         if self._inflater is not None:
             body = self._inflated(self._inflater, body)
         if self._room is not None:
@@ -245,10 +262,21 @@ class ClientConnection(asyncio.Protocol):
                 self._paused = True
                 self._deadline.set(None)
                 self._transport.pause_reading()
+            elif not self._paused:
+                self._expect_chunk()
 
     def _inflated(self, inflater: _Inflater, data: bytes) -> bytes:
-        """Decompress, but no more than fits into the limit of the body and one byte."""
-        return inflater.decompress(data) if self._room is None else inflater.decompress(data, self._room + 1)
+        """Decompress, but no more than fits into the limit of the body and one byte. Raises ConnectionFailed for a
+        stream that becomes too large, and for bytes after its end.
+        """
+        if inflater.eof:
+            raise ConnectionFailed("bytes follow its compressed body")
+        if self._room is not None:
+            return inflater.decompress(data, self._room + 1)
+        inflated = inflater.decompress(data, _INFLATED + 1)
+        if len(inflated) > _INFLATED:
+            raise ConnectionFailed(f"{len(data)} bytes of its compressed body become more than {_INFLATED}")
+        return inflated
 
     def on_message_complete(self) -> None:
         if self._status >= 200 and self._pending is not None:
@@ -389,9 +417,17 @@ class HTTPClient:
         self._emptied = asyncio.Event()
 
     async def send(
-        self, request: Request, *, authorization: str = "", timeout: float | None = None, stream: bool = False
+        self,
+        request: Request,
+        *,
+        authorization: str = "",
+        headers: Sequence[tuple[str, str]] = (),
+        timeout: float | None = None,
+        stream: bool = False,
     ) -> Response:
         """Send `request`, with `authorization` as the value of that header, and return the response.
+
+        `headers` are sent too; a name may occur several times.
 
         Whole (`stream` false): the body is bytes, and all of it arrives within `timeout` seconds (None: the client's
         default). Streamed: the body is an iterator of chunks as they arrive. `timeout` is then the longest silence
@@ -402,7 +438,7 @@ class HTTPClient:
         """
         allowed = timeout or self._timeout
         until = asyncio.get_running_loop().time() + allowed
-        pending = PendingRequest(request, self._head(request, authorization), stream, until, allowed, timeout)
+        pending = PendingRequest(request, self._head(request, authorization, headers), stream, until, allowed, timeout)
         if not stream:
             if self._under_way >= self._max_connections:
                 await self._turn(pending)
@@ -433,9 +469,9 @@ class HTTPClient:
         if self._open:
             await self._emptied.wait()
 
-    def _head(self, request: Request, authorization: str) -> bytes:
+    def _head(self, request: Request, authorization: str, further: Sequence[tuple[str, str]]) -> bytes:
         first = wire.request_line(request.method, self._path + request.target)
-        headers = (*request.headers.items(), ("authorization", authorization))
+        headers = (*request.headers.items(), *further, ("authorization", authorization))
         own = self._lines.get(headers)
         if own is None:
             own = self._remember(headers)

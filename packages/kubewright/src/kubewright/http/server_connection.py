@@ -375,12 +375,15 @@ class _Tunnel:
     def __init__(self, incoming: Pipe, write: Callable[[bytes], Awaitable[None]]) -> None:
         self._incoming = incoming
         self._write = write
+        self._writing = asyncio.Lock()
+        """Only one task at a time can wait for the client to read."""
 
     async def read(self) -> bytes:
         return await anext(self._incoming)
 
     async def write(self, data: bytes) -> None:
-        await self._write(data)
+        async with self._writing:
+            await self._write(data)
 
 
 def _own_lines(response: Response) -> str:

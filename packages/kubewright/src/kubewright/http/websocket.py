@@ -32,7 +32,8 @@ class WebSocket:
         self.protocol = protocol
         self._tunnel = tunnel
         self._connection = Connection(ConnectionType.SERVER)
-        self._pieces: list[bytes] = []
+        self._message = bytearray()
+        """The part of the message that has arrived."""
 
     async def receive(self) -> bytes | None:
         """Return the next message, text in UTF-8; None after the peer closed, or was disconnected for a violation."""
@@ -47,6 +48,10 @@ class WebSocket:
         """Send a binary message. Raises ConnectionFailed if one side has closed."""
         await self._send(BytesMessage(data=message))
 
+    async def send_text(self, message: str) -> None:
+        """Send a text message. Raises ConnectionFailed if one side has closed."""
+        await self._send(TextMessage(data=message))
+
     async def close(self, code: int = 1000) -> None:
         """Send the close message. Does nothing the second time."""
         if self._connection.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
@@ -56,12 +61,13 @@ class WebSocket:
         """Return whether a message is complete, and the message."""
         if isinstance(event, BytesMessage | TextMessage):
             data = event.data
-            self._pieces.append(data.encode() if isinstance(data, str) else bytes(data))
-            if sum(map(len, self._pieces)) > _LONGEST:
+            self._message += data.encode() if isinstance(data, str) else data
+            if len(self._message) > _LONGEST:
                 await self.close(1009)
                 return True, None
             if event.message_finished:
-                message, self._pieces = b"".join(self._pieces), []
+                message = bytes(self._message)
+                self._message.clear()
                 return True, message
         elif isinstance(event, Ping):
             await self._send(event.response())
@@ -81,6 +87,7 @@ class WebSocket:
 def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocket], Awaitable[None]]) -> Response:
     """Return the response that changes to WebSocket, with the first of the client's protocols that is in `protocols`.
 
+    An empty protocol in `protocols` is for clients that name none.
     A request that can't be answered so gets 400, with what is wrong in plain text.
     """
     headers = request.headers
@@ -95,7 +102,9 @@ def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocke
     ):
         return _refused("a WebSocket is asked for by GET, in version 13 and with a key")
     if chosen is None:
-        return _refused(f"none of the protocols {', '.join(offered)} is spoken here, but {', '.join(protocols)}")
+        return _refused(
+            f"none of the protocols {', '.join(offered)} is spoken here, but {', '.join(filter(None, protocols))}"
+        )
     answer = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
 
     async def begin(tunnel: Tunnel) -> None:
@@ -103,7 +112,9 @@ def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocke
         await speak(socket)
         await socket.close()
 
-    agreed = {"upgrade": "websocket", "sec-websocket-accept": answer, "sec-websocket-protocol": chosen}
+    agreed = {"upgrade": "websocket", "sec-websocket-accept": answer}
+    if chosen:
+        agreed["sec-websocket-protocol"] = chosen
     return Response(101, agreed, tunnel=begin)
 
 

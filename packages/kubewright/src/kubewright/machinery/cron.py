@@ -32,6 +32,8 @@ _FIELDS: Final = 5
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _LOOK_BACK: Final = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=366 * 5))
+_END: Final = datetime(9991, 1, 1, tzinfo=UTC)
+"""No times are searched from here on, because Python's times end in the year 9999."""
 _YEARS: Final = 5
 """How many years ahead `Schedule.after` searches. `0 0 30 2 *` never occurs."""
 
@@ -43,8 +45,9 @@ class FixedDelay:
     delay: timedelta
 
     def after(self, moment: datetime) -> datetime | None:
-        """Return the first time after `moment`."""
-        return moment.replace(microsecond=0) + self.delay
+        """Return the first time after `moment`; None if there is none before the end of the year 9990."""
+        start = moment.replace(microsecond=0)
+        return start + self.delay if self.delay <= _END - start else None
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
         """Return the last time after `after` that is not later than `until`; None if there is none."""
@@ -67,7 +70,9 @@ class Schedule:
     zone: tzinfo = UTC
 
     def after(self, moment: datetime) -> datetime | None:
-        """Return the first time after `moment`; None if there is none within five years."""
+        """Return the first time after `moment`; None if there is none within five years, or after the year 9990."""
+        if moment >= _END:
+            return None
         local = moment.astimezone(self.zone)
         start = (local + timedelta(minutes=1)).replace(second=0, microsecond=0, tzinfo=None)
         for year in range(start.year, start.year + _YEARS + 1):

@@ -83,24 +83,27 @@ def load_all(text: str | bytes) -> Iterator[JSONObject]:
 
 
 def duplicate_keys(text: str | bytes) -> list[str]:
-    """Return `line 9: key "foo" already set in map` for each duplicate key in a text that `load` accepts.
+    """Return `line 9: key "foo" already set in map` for each duplicate key. Raises DecodeError if `text` is not YAML.
 
     The line is that of the value, as go-yaml reports it.
     """
     found: list[str] = []
     open_: list[_Keys] = [_Keys(None, is_mapping=False)]
-    for event in yaml.parse(text, Loader=_Parser):
-        if isinstance(event, yaml.CollectionStartEvent):
-            open_.append(_Keys(event, is_mapping=isinstance(event, yaml.MappingStartEvent)))
-            continue
-        if isinstance(event, yaml.CollectionEndEvent):
-            node = open_.pop().start
-        elif isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
-            node = event
-        else:
-            continue
-        if (key := open_[-1].duplicate(node)) is not None:
-            found.append(f"line {_line(node)}: key {key} already set in map")
+    try:
+        for event in yaml.parse(text, Loader=_Parser):
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_.append(_Keys(event, is_mapping=isinstance(event, yaml.MappingStartEvent)))
+                continue
+            if isinstance(event, yaml.CollectionEndEvent):
+                node = open_.pop().start
+            elif isinstance(event, yaml.ScalarEvent | yaml.AliasEvent):
+                node = event
+            else:
+                continue
+            if (key := open_[-1].duplicate(node)) is not None:
+                found.append(f"line {_line(node)}: key {key} already set in map")
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DecodeError(f"not YAML: {error}") from error
     return found
 
 

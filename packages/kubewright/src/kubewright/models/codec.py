@@ -32,7 +32,7 @@ def decode(cls: type[T], data: bytes) -> T:
         obj: T = (_decoders.get(cls) or _decoder(cls)).decode(data)
     except msgspec.ValidationError:
         obj = from_dict(cls, _document(cls, data))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DecodeError(f"{cls.__name__}: not JSON: {error}") from error
     vars(obj)[_SOURCE] = data
     return obj
@@ -101,7 +101,7 @@ def _head(cls: type[Object]) -> bytes:
 def _document(cls: type[Object], data: bytes) -> JSONObject:
     try:
         return read_object(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DecodeError(f"{cls.__name__}: not a JSON object: {error}") from error
 
 

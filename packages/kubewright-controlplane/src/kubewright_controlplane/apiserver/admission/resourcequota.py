@@ -1,8 +1,8 @@
 """ResourceQuota: limits the total usage of a namespace.
 
 Usage is counted from the stored objects at each create, so it cannot drift. `status.used` follows each change.
-Supported are object counts, the requests and limits of Pods, the requests of claims, and all scopes. Follows
-k8s.io/kubernetes pkg/quota and apiserver's plugin/resourcequota.
+Supported are object counts, the requests and limits of Pods, the requests of claims, also for a storage class, and all
+scopes. Follows k8s.io/kubernetes pkg/quota and apiserver's plugin/resourcequota.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ Usage = dict[str, Quantity]
 _COUNTED: Final = (
     "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services",
 )  # fmt: skip
+_OF_CLASS: Final = "storageclass.storage.k8s.io"
 _ONE: Final = Quantity.from_int(1)
 _DURING: Final = "DuringSchedulingIgnoredDuringExecution"
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -42,8 +43,8 @@ class ResourceQuota(Plugin):
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
-        for resource in _COUNTED:
-            resources.observe(resource, lambda event: self._on_commit(event))
+        self._observed: set[str] = set()
+        self._observe(_COUNTED)
 
     def validate(self, attributes: Attributes) -> None:
         if attributes.operation != "CREATE" or attributes.subresource or not attributes.namespace:
@@ -76,25 +77,12 @@ class ResourceQuota(Plugin):
     def _used(self, quota: JSONObject, hard: Iterable[str]) -> Usage:
         used: Usage = {name: Quantity(0) for name in hard}
         namespace = quota["metadata"]["namespace"]
-        for qualified in self._resources_of(used):
+        for qualified in filter(self._is_served, _resources_of(used)):
             for obj in self._resources.registry(qualified).read_all(namespace):
                 for name, value in _usage(quota, qualified, obj).items():
                     if name in used:
                         used[name] = used[name] + value
         return used
-
-    def _resources_of(self, hard: Iterable[str]) -> set[str]:
-        """Return the resources whose objects count for these limits."""
-        found: set[str] = set()
-        for name in hard:
-            counted = name.removeprefix("count/").partition(".")
-            if name.startswith("count/"):
-                found.add(name.removeprefix("count/"))
-            elif counted[0] in _COUNTED:
-                found.add(counted[0])
-            else:
-                found.add("persistentvolumeclaims" if name.endswith("requests.storage") else "pods")
-        return {each for each in found if self._is_served(each)}
 
     def _is_served(self, qualified: str) -> bool:
         return any(resource.qualified == qualified for resource in self._resources)
@@ -103,8 +91,16 @@ class ResourceQuota(Plugin):
         registry = self._resources.registry("resourcequotas")
         return list(registry.read_all(namespace)) if registry.entries(namespace) else []
 
+    def _observe(self, resources: Iterable[str]) -> None:
+        """Update the status of quotas after changes of these resources from now on."""
+        for resource in set(resources) - self._observed:
+            self._observed.add(resource)
+            self._resources.observe(resource, self._on_commit)
+
     def _on_commit(self, event: Event) -> None:
         """Update `status.used` after a change."""
+        if event.resource == "resourcequotas":
+            self._observe(_resources_of(self._resources.decode(event.entry.data)["spec"].get("hard") or {}))
         if self._resources.find("", "v1", "resourcequotas") is None:
             return
         registry = self._resources.registry("resourcequotas")
@@ -115,6 +111,21 @@ class ResourceQuota(Plugin):
             if quota.get("status") != status and not quota["metadata"].get("deletionTimestamp"):
                 target = registry.open(quota["metadata"]["name"], quota["metadata"]["namespace"], "status")
                 registry.replace(target, {**target.draft(), "status": status})
+
+
+def _resources_of(hard: Iterable[str]) -> set[str]:
+    """Return the resources whose objects count for these limits."""
+    found: set[str] = set()
+    for name in hard:
+        counted = name.removeprefix("count/").partition(".")
+        if name.startswith("count/"):
+            found.add(name.removeprefix("count/"))
+        elif counted[0] in _COUNTED:
+            found.add(counted[0])
+        else:
+            of_claims = name.endswith(("requests.storage", f"{_OF_CLASS}/persistentvolumeclaims"))
+            found.add("persistentvolumeclaims" if of_claims else "pods")
+    return found
 
 
 def _usage(quota: JSONObject, qualified: str, obj: JSONObject) -> Usage:
@@ -136,9 +147,16 @@ def _usage(quota: JSONObject, qualified: str, obj: JSONObject) -> Usage:
         if kind == "LoadBalancer":
             usage["services.loadbalancers"] = _ONE
     elif qualified == "persistentvolumeclaims":
-        storage = ((obj["spec"].get("resources") or {}).get("requests") or {}).get("storage")
-        if storage is not None:
-            usage["requests.storage"] = Quantity.of(storage)
+        usage |= _usage_of_claim(obj["spec"])
+    return usage
+
+
+def _usage_of_claim(spec: JSONObject) -> Usage:
+    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    usage: Usage = {} if storage is None else {"requests.storage": Quantity.of(storage)}
+    if storage_class := spec.get("storageClassName"):
+        of_class = {"persistentvolumeclaims": _ONE, **usage}
+        usage |= {f"{storage_class}.{_OF_CLASS}/{name}": amount for name, amount in of_class.items()}
     return usage
 
 

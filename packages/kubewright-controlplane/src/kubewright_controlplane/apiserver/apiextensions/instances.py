@@ -12,6 +12,7 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
+from kubewright_controlplane.schema.ownership.strategic import as_go_prints
 
 _MAX_INT32 = 2**31 - 1
 _PLAIN_FINALIZERS = frozenset({"orphan", "foregroundDeletion"})
@@ -38,7 +39,8 @@ class InstanceStrategy(Strategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         if self._scale is None:
             return []
-        return replica_errors(obj, self._scale["specReplicasPath"], self._scale["statusReplicasPath"])
+        errors = replica_errors(obj, self._scale["specReplicasPath"], self._scale["statusReplicasPath"])
+        return errors + _selector_errors(obj, self._scale.get("labelSelectorPath"))
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         had = (old["metadata"].get("finalizers") or ()) if old else ()
@@ -61,38 +63,78 @@ def value_at(obj: JSONObject, path: str) -> Any:
     return value
 
 
+class AccessorError(Exception):
+    """A value has another type than a Scale can show."""
+
+
+def count_at(obj: JSONObject, path: str) -> int | None:
+    """Return the integer at a path; None if there is no value. Raises AccessorError with Go's message."""
+    found, value = _nested(obj, path)
+    if found and (not isinstance(value, int) or isinstance(value, bool)):
+        raise _accessor_error(path, value, "int64")
+    return value if found else None
+
+
+def text_at(obj: JSONObject, path: str) -> str | None:
+    """Return the string at a path; None if there is no value. Raises AccessorError with Go's message."""
+    found, value = _nested(obj, path)
+    if found and not isinstance(value, str):
+        raise _accessor_error(path, value, "string")
+    return value if found else None
+
+
+def _nested(obj: JSONObject, path: str) -> tuple[bool, Any]:
+    """Return whether there is a value at a path, and the value. A null on the way there counts as no value."""
+    value: Any = obj
+    for step in path.removeprefix(".").split("."):
+        if value is None:
+            return False, None
+        if not is_object(value):
+            raise _accessor_error(path, value, "map[string]interface{}")
+        if step not in value:
+            return False, None
+        value = value[step]
+    return True, value
+
+
+def _accessor_error(path: str, value: Any, expected: str) -> AccessorError:
+    shown = f"{as_go_prints(value)} is of the type {_go_type(value)}, expected {expected}"
+    return AccessorError(f".{path.removeprefix('.')} accessor error: {shown}")
+
+
 def replica_errors(obj: JSONObject, *paths: str) -> list[FieldError]:
     """Return the errors of replica counts that a Scale could not show."""
     errors: list[FieldError] = []
     for path in paths:
-        value = value_at(obj, path)
-        parent, _, _ = path.rpartition(".")
-        around = value_at(obj, parent) if parent else obj
-        if around is not None and not is_object(around):
-            why = (
-                f"accessor error: {_text(around)} is of the type {_go_type(around)}, expected map[string]interface{{}}"
-            )
-            errors.append(invalid(path, 0, f"{path} {why}"))
+        try:
+            value = count_at(obj, path) or 0
+        except AccessorError as error:
+            errors.append(invalid(path, 0, str(error)))
             continue
-        if value is None:
-            continue
-        if not isinstance(value, int) or isinstance(value, bool):
-            why = f"accessor error: {_text(value)} is of the type {_go_type(value)}, expected int64"
-            errors.append(invalid(path, 0, f"{path} {why}"))
-        elif value < 0:
+        if value < 0:
             errors.append(invalid(path, value, "should be a non-negative integer"))
         elif value > _MAX_INT32:
             errors.append(invalid(path, value, f"should be less than or equal to {_MAX_INT32}"))
     return errors
 
 
+def _selector_errors(obj: JSONObject, path: str | None) -> list[FieldError]:
+    try:
+        if path:
+            text_at(obj, path)
+    except AccessorError as error:
+        return [invalid(str(path), "", str(error))]
+    return []
+
+
 def _go_type(value: Any) -> str:
     """Return the Go name for the type of a decoded JSON value."""
+    if value is None:
+        return "<nil>"
     if is_object(value):
         return "map[string]interface {}"
-    if isinstance(value, bool):
-        return "bool"
-    return {str: "string", int: "int64", float: "float64"}.get(type(value), "[]interface {}")
+    names = {bool: "bool", str: "string", int: "int64", float: "float64"}
+    return names.get(type(value), "[]interface {}")
 
 
 def _text(value: Any) -> str:

@@ -13,12 +13,19 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Final
 
+from kubewright.machinery.errors import InternalError
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.columns import printer
 from kubewright_controlplane.apiserver.apiextensions.conversion import WebhookConverter, declared_converter
-from kubewright_controlplane.apiserver.apiextensions.instances import InstanceStrategy, replica_errors, value_at
-from kubewright_controlplane.apiserver.registry.model import Resource, Subresource
+from kubewright_controlplane.apiserver.apiextensions.instances import (
+    AccessorError,
+    InstanceStrategy,
+    count_at,
+    replica_errors,
+    text_at,
+)
+from kubewright_controlplane.apiserver.registry.model import Attributes, Resource, Subresource
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
 from kubewright_controlplane.schema.structural.schema import Schema
 
@@ -117,8 +124,30 @@ def _subresources(declared: JSONObject) -> dict[str, Subresource]:
 
 
 class _InstanceScale(ScaleView):
+    """The scale of a custom resource. A definition may declare it for objects that it does not fit."""
+
+    def read(self, obj: JSONObject) -> JSONObject:
+        try:
+            counts = [count_at(obj, ".".join(path)) for path in (self.replicas, self.status_replicas)]
+            scale = super().read(obj)
+        except AccessorError as error:
+            raise InternalError(str(error), reason="") from error
+        for part, count in zip(("spec", "status"), counts, strict=True):
+            if count:
+                scale[part]["replicas"] = _as_int32(count)
+        return scale
+
+    def write(self, view: JSONObject, old: JSONObject, attributes: Attributes) -> JSONObject:
+        self.read(old)
+        return super().write(view, old, attributes)
+
     def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return replica_errors(obj, f".{'.'.join(self.replicas)}")
+
+
+def _as_int32(count: int) -> int:
+    """Convert a count as Go converts an int64, which keeps the lower half of its bits."""
+    return (count + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _steps(path: str) -> tuple[str, ...]:
@@ -127,8 +156,7 @@ def _steps(path: str) -> tuple[str, ...]:
 
 def _selector_reader(path: str | None) -> Callable[[JSONObject], str]:
     def read(obj: JSONObject) -> str:
-        value = value_at(obj, path) if path else ""
-        return value if isinstance(value, str) else ""
+        return (text_at(obj, path) or "") if path else ""
 
     return read
 

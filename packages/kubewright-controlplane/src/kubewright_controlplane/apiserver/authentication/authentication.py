@@ -11,7 +11,7 @@ values joined by ", " and are split here.
 
 from __future__ import annotations
 
-import os
+import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from json import dumps
@@ -26,6 +26,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, VerifyingKey
 from kubewright_controlplane.apiserver.authentication.serviceaccount import ServiceAccountTokens
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, Authorizer, forbidden
+from kubewright_controlplane.apiserver.pki import write_private
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.user import (
     ANONYMOUS,
@@ -49,6 +50,9 @@ _EXTRA: Final = "impersonate-extra-"
 _AUTHENTICATION: Final = "authentication.k8s.io"
 _NODE: Final = "system:node:"
 _NODES_GROUP: Final = "system:nodes"
+_PROTOCOLS: Final = "sec-websocket-protocol"
+_PROTOCOL_TOKEN: Final = "base64url.bearer.authorization.k8s.io."
+"""The prefix of a WebSocket's subprotocol that is a bearer token."""
 
 
 class Authentication:
@@ -70,6 +74,8 @@ class Authentication:
         if peer is not None and peer.common_name:
             return _authenticated(UserInfo(peer.common_name, peer.organizations))
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if not token and request.upgrade == "websocket":
+            scheme, token = "bearer", _take_protocol_token(request)
         if token and scheme.lower() == "bearer":
             try:
                 found = self.authenticate_token(token.strip(), self.service_accounts.audiences)
@@ -119,6 +125,26 @@ def build_authentication(resources: ResourceSet, options: ServerOptions) -> Auth
     return Authentication(service_accounts, options.tokens, anonymous=options.anonymous)
 
 
+def _take_protocol_token(request: Request) -> str:
+    """Remove the bearer token from the subprotocols of a WebSocket: clients in browsers can't send other headers.
+
+    Returns an empty text if there is none. Raises Unauthorized if it is malformed, or if there is no other subprotocol.
+    """
+    offered = [each.strip() for each in request.headers.get(_PROTOCOLS, "").split(",")]
+    tokens = [each.removeprefix(_PROTOCOL_TOKEN) for each in offered if each.startswith(_PROTOCOL_TOKEN)]
+    if not tokens:
+        return ""
+    others = [each for each in offered if not each.startswith(_PROTOCOL_TOKEN)]
+    try:
+        token = base64.b64decode(tokens[0] + "=" * (-len(tokens[0]) % 4), altchars="-_", validate=True).decode()
+    except ValueError:
+        raise Unauthorized("Unauthorized") from None
+    if len(tokens) > 1 or (token and not others):
+        raise Unauthorized("Unauthorized")
+    request.headers[_PROTOCOLS] = ", ".join(others)
+    return token
+
+
 def _kept_signing_key(folder: Path | None) -> SigningKey:
     if folder is None:
         return SigningKey.generate()
@@ -126,9 +152,7 @@ def _kept_signing_key(folder: Path | None) -> SigningKey:
     if path.exists():
         return SigningKey.from_pem(path.read_bytes())
     key = SigningKey.generate()
-    folder.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(key.to_pem())
+    write_private(path, key.to_pem())
     return key
 
 

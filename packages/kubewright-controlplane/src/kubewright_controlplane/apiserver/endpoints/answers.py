@@ -264,6 +264,11 @@ class Representation:
     def error(self, error: APIError) -> bytes:
         return self._frame("ERROR", encode_json(error.status.to_dict()))
 
+    @property
+    def event_ending(self) -> bytes:
+        """What each event of a watch ends with, and what is nowhere else in it."""
+        return b"\n" if self.content_type == JSON else b"\n---\n"
+
     def _own_version(self, data: bytes) -> bytes:
         resource = self._resource
         return data if resource.from_storage is None else encode(resource, from_stored(resource, data))

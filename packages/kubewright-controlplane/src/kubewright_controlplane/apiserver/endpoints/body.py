@@ -200,13 +200,17 @@ def check_patched(obj: JSONObject, expected: GroupVersionKind, content_type: str
 
 
 def check_kind(obj: JSONObject, expected: GroupVersionKind, *, custom: bool) -> None:
-    """Reject a document of another kind or version. Built-in kinds may omit both. Raises BadRequest or Invalid."""
+    """Reject a document of another kind or version. Built-in kinds may omit both, which are set then.
+
+    Raises BadRequest or Invalid.
+    """
     kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
     if kind == expected.kind and api_version == expected.api_version:
         return
     if custom:
         _reject_custom(obj, kind, api_version, expected)
     if kind in ("", expected.kind) and api_version in ("", expected.api_version):
+        obj["kind"], obj["apiVersion"] = expected.kind, expected.api_version
         return
     version = str(api_version).rpartition("/")[2] or expected.version
     kind = kind or expected.kind
@@ -305,7 +309,10 @@ def _yaml_errors(body: bytes) -> list[str]:
     """Return the error about all duplicate keys of a YAML body."""
     from kubewright.machinery import yaml  # imported for the first YAML body
 
-    found = yaml.duplicate_keys(body)
+    try:
+        found = yaml.duplicate_keys(body)
+    except DecodeError:
+        return []  # it is JSON, of which YAML does not accept everything
     return ["\n  ".join(("yaml: unmarshal errors:", *found))] if found else []
 
 

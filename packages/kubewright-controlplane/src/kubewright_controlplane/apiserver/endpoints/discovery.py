@@ -8,22 +8,21 @@ Follows apiserver's pkg/endpoints/discovery and KEP-3352 (aggregated discovery).
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubewright.http.message import Request, Response
+from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints import answers
 from kubewright_controlplane.apiserver.endpoints.answers import JSON, negotiate, parse_accept
+from kubewright_controlplane.apiserver.endpoints.extensions import Extensions
 from kubewright_controlplane.apiserver.registry.failures import not_served
 from kubewright_controlplane.apiserver.registry.model import Resource, Subresource
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _AGGREGATED_VERSION = "v2"
-_KUBE_VERSION = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
-_STABILITY = {None: 2, "beta": 1, "alpha": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +34,13 @@ class _Aggregated:
 class Discovery:
     """Answers `/api`, `/apis`, and the paths of groups and group versions."""
 
-    def __init__(self, resources: ResourceSet) -> None:
+    def __init__(self, resources: ResourceSet, extensions: Extensions) -> None:
         self._resources = resources
-        self._generation = -1
-        self._groups: dict[str, dict[str, list[Resource]]] = {}
+        self._extensions = extensions
+        self._generation = (-1, -1)
+        self._groups: dict[str, list[str]] = {}
+        """The versions of each group, in order."""
+        self._served: dict[GroupVersion, list[Resource]] = {}
         self._aggregated: dict[str, _Aggregated] = {}
 
     def serve(self, request: Request, parts: list[str]) -> Response:
@@ -61,19 +63,18 @@ class Discovery:
     def group_versions(self) -> list[str]:
         """Return the paths of all group versions: `/api/v1`, `/apis/apps/v1`."""
         self._refresh()
-        return [
-            resources[0].group_version.path for versions in self._groups.values() for resources in versions.values()
-        ]
+        return [GroupVersion(group, version).path for group, versions in self._groups.items() for version in versions]
 
     def _refresh(self) -> None:
-        if self._generation == self._resources.generation:
+        generation = (self._resources.generation, self._extensions.generation)
+        if self._generation == generation:
             return
-        self._generation = self._resources.generation
+        self._generation = generation
         self._aggregated.clear()
-        groups: dict[str, dict[str, list[Resource]]] = {}
+        self._served = {}
         for resource in self._resources:
-            groups.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
-        self._groups = {group: _in_order(versions) for group, versions in groups.items()}
+            self._served.setdefault(resource.group_version, []).append(resource)
+        self._groups = self._extensions.ordered(self._served)
 
     # The aggregated form
 
@@ -100,22 +101,23 @@ class Discovery:
         return Response(200, headers, document.body)
 
     def _aggregated_group(self, group: str) -> JSONObject:
-        versions = [
-            {
-                "version": version,
-                "resources": [_aggregated_resource(each) for each in resources],
-                "freshness": "Current",
-            }
-            for version, resources in self._groups[group].items()
-        ]
+        versions = [self._aggregated_version(GroupVersion(group, version)) for version in self._groups[group]]
         return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+    def _aggregated_version(self, gv: GroupVersion) -> JSONObject:
+        extension = self._extensions.versions.get(gv)
+        if extension is not None:
+            freshness = "Current" if extension.fresh else "Stale"
+            return {"version": gv.version, "resources": extension.resources, "freshness": freshness}
+        resources = [_aggregated_resource(each) for each in self._served[gv]]
+        return {"version": gv.version, "resources": resources, "freshness": "Current"}
 
     # The older forms
 
     def _root(self, root: str, request: Request) -> JSONObject:
         if root == "api":
             addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": request.headers.get("host", "")}]
-            versions = list(self._groups.get("", {}))
+            versions = self._groups.get("", [])
             return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": addresses}
         groups = [self._group(name) for name in self._groups if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
@@ -125,7 +127,7 @@ class Discovery:
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
     def _group_version(self, group: str, version: str) -> Response:
-        resources = self._groups.get(group, {}).get(version)
+        resources = self._served.get(GroupVersion(group, version))
         if resources is None:
             raise not_served()
         kind: JSONObject = {"kind": "APIResourceList"}
@@ -204,18 +206,3 @@ def _add_names(out: JSONObject, resource: Resource) -> None:
         out["shortNames"] = list(resource.short_names)
     if resource.categories:
         out["categories"] = list(resource.categories)
-
-
-def _in_order(versions: dict[str, list[Resource]]) -> dict[str, list[Resource]]:
-    """Return versions with the preferred one first: as installed for built-in groups, by maturity for custom groups."""
-    if not any(resource.custom for resources in versions.values() for resource in resources):
-        return versions
-    return {name: versions[name] for name in sorted(versions, key=_priority, reverse=True)}
-
-
-def _priority(version: str) -> tuple[int, int, int, str]:
-    """Sort key of versions: v2, v1, v2beta1, v1beta2, v1alpha1, then all others."""
-    found = _KUBE_VERSION.fullmatch(version)
-    if found is None:
-        return (-1, 0, 0, version)
-    return (_STABILITY[found[2]], int(found[1]), int(found[3] or 0), "")

@@ -21,6 +21,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.catalog.facts import OpenAPIDocument
 from kubewright_controlplane.apiserver.endpoints import answers
+from kubewright_controlplane.apiserver.endpoints.extensions import Extensions
 from kubewright_controlplane.apiserver.endpoints.swagger_custom import CONVENTIONS, TYPE_PROPERTIES
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
@@ -37,8 +38,9 @@ _PATCH_TYPES = ("application/apply-patch+yaml", "application/json-patch+json", "
 class OpenAPI:
     """Answers `/openapi/v3` and the paths below it."""
 
-    def __init__(self, resources: ResourceSet) -> None:
+    def __init__(self, resources: ResourceSet, extensions: Extensions) -> None:
         self._resources = resources
+        self._extensions = extensions
         self._generation = -1
         self._custom: dict[str, OpenAPIDocument] = {}
         self._off: frozenset[str] = frozenset()
@@ -68,6 +70,9 @@ class OpenAPI:
     def _root(self) -> dict[str, JSONObject]:
         hashes = {path: each for path, each in catalog.openapi_paths().items() if path not in self._off}
         hashes |= {path: each.hash for path, each in self._custom.items()}
+        hashes |= {
+            gv.path[1:]: each.openapi_hash for gv, each in self._extensions.versions.items() if each.openapi_hash
+        }
         return {path: {"serverRelativeURL": _url(path, hashes[path])} for path in sorted(hashes)}
 
     def _document(self, path: str) -> OpenAPIDocument | None:

@@ -10,6 +10,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.endpoints import answers
 from kubewright_controlplane.apiserver.endpoints.discovery import Discovery
+from kubewright_controlplane.apiserver.endpoints.extensions import Extensions
 from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.openapi import OpenAPI
 from kubewright_controlplane.apiserver.endpoints.requestinfo import Query, RequestInfo
@@ -42,11 +43,16 @@ class PathEndpoints:
     """Serves the paths that are not resources. `key_set` returns the public keys of service account tokens."""
 
     def __init__(
-        self, resources: ResourceSet, metrics: Metrics, issuer: str, key_set: Callable[[], JSONObject]
+        self,
+        resources: ResourceSet,
+        extensions: Extensions,
+        metrics: Metrics,
+        issuer: str,
+        key_set: Callable[[], JSONObject],
     ) -> None:
-        self._discovery = Discovery(resources)
-        self._openapi = OpenAPI(resources)
-        self._swagger = Swagger(resources)
+        self._discovery = Discovery(resources, extensions)
+        self._openapi = OpenAPI(resources, extensions)
+        self._swagger = Swagger(resources, extensions)
         self._metrics = metrics
         self._issuer = issuer
         self._key_set = key_set

@@ -27,6 +27,7 @@ from kubewright_controlplane.apiserver.endpoints.answers import (
 )
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import SCALE_PRINTER, TableForm
+from kubewright_controlplane.apiserver.endpoints.watchsockets import watch_over_websocket
 from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.listing import Page, list_entries, parse_revision, reject_future
@@ -124,7 +125,7 @@ class _ResourceRequest:
             case "list":
                 return await self._list()
             case "watch":
-                return self._watch()
+                return await self._watch()
             case "create":
                 return await self._create()
             case "update":
@@ -155,12 +156,14 @@ class _ResourceRequest:
         conversions = await conversions_for(self._resource, page.entries)
         return await settle(lambda: show.page(page), conversions)
 
-    def _watch(self) -> Response:
+    async def _watch(self) -> Response:
         show = self._representation()
         if show.content_type == PROTOBUF:
             raise NotAcceptable("only the following media types are accepted: application/json;stream=watch")
         options = requestinfo.watch_options(self._query, self._namespace, self._info.name)
         watch = Watch(self._registry.store, self._resource, options, show, self._clock)
+        if self._request.upgrade == "websocket":
+            return await watch_over_websocket(self._request, watch, show.event_ending)
         response = answers.document(200, b"", show.content_type)
         response.body = watch
         return response

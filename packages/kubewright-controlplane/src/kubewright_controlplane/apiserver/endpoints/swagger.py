@@ -12,12 +12,16 @@ import gzip
 import hashlib
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from kubewright.http.message import Request, Response
+from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.endpoints import answers, swagger_custom, swagger_protobuf
+from kubewright_controlplane.apiserver.endpoints.extensions import Extensions
 from kubewright_controlplane.apiserver.endpoints.openapi import paths_of_missing
 from kubewright_controlplane.apiserver.endpoints.swagger_builtin import built_in
 from kubewright_controlplane.apiserver.registry.objects import encode_json
@@ -32,19 +36,21 @@ _OFFERED: Final = {JSON: JSON, PROTOBUF.replace("v2.v1.0", "v2@v1.0"): PROTOBUF,
 class Swagger:
     """Answers `/openapi/v2`."""
 
-    def __init__(self, resources: ResourceSet) -> None:
+    def __init__(self, resources: ResourceSet, extensions: Extensions) -> None:
         self._resources = resources
-        self._generation = -1
-        self._document = _Document({}, frozenset(), {})
+        self._extensions = extensions
+        self._generation = (-1, -1)
+        self._document = _Document({}, frozenset(), {}, {})
 
     def serve(self, request: Request) -> Response:
         """Return the document in the form that the client prefers."""
         content_type = _negotiate(request.headers.get("accept", ""))
         if not content_type:
             return Response(406, {"cache-control": "no-cache, private", "vary": "Accept-Encoding, Accept"})
-        if self._generation != self._resources.generation:
-            self._generation = self._resources.generation
-            self._document = _read(self._resources)
+        generation = (self._resources.generation, self._extensions.generation)
+        if self._generation != generation:
+            self._generation = generation
+            self._document = _read(self._resources, self._extensions)
         return _answer(request, self._document, content_type)
 
 
@@ -53,11 +59,13 @@ class _Document:
     """The document of a generation of the resources; each encoding is built when a client first asks for it."""
 
     paths: JSONObject
-    """The paths of custom resources."""
+    """The paths of custom resources and of extension servers."""
     off: frozenset[str]
     """The paths of the v3 documents of built-in APIs that are off."""
     definitions: JSONObject
-    """The definitions of custom resources."""
+    """The definitions of custom resources and of extension servers."""
+    parameters: JSONObject
+    """The shared parameters of extension servers."""
 
     @cached_property
     def json(self) -> bytes:
@@ -66,7 +74,7 @@ class _Document:
         tables = {
             b"paths": (part.paths, _members(self.paths)),
             b"definitions": (part.definitions, _members(self.definitions)),
-            b"parameters": (part.parameters, b""),
+            b"parameters": (part.parameters, _members(self.parameters)),
         }
         joined = (b'"%s":{%s}' % (name, b",".join(filter(None, each))) for name, each in tables.items())
         return b",".join((head, *joined)) + b"}"
@@ -76,7 +84,8 @@ class _Document:
         part = _built_in_protobuf(self.off)
         paths = part.paths + swagger_protobuf.paths(self.paths)
         definitions = part.definitions + swagger_protobuf.definitions(self.definitions)
-        return swagger_protobuf.document(_head(), paths, definitions, part.parameters)
+        parameters = part.parameters + swagger_protobuf.parameters(self.parameters)
+        return swagger_protobuf.document(_head(), paths, definitions, parameters)
 
     @cached_property
     def json_gzip(self) -> bytes:
@@ -100,7 +109,7 @@ class _Part:
     parameters: bytes
 
 
-def _read(resources: ResourceSet) -> _Document:
+def _read(resources: ResourceSet, extensions: Extensions) -> _Document:
     off = frozenset(paths_of_missing(resources))
     custom = [each for each in resources if each.openapi_schema is not None]
     paths: JSONObject = {}
@@ -110,7 +119,37 @@ def _read(resources: ResourceSet) -> _Document:
         for each in custom:
             paths |= operations.of(each)
             definitions |= swagger_custom.definitions(each)
-    return _Document(paths, off, definitions)
+    parameters: JSONObject = {}
+    if any(each.swagger for each in extensions.versions.values()):
+        own = _built_in(off)
+        for gv, version in extensions.versions.items():
+            part = _extension_part(gv, version.swagger)
+            paths |= part.paths
+            definitions |= _without(part.definitions, own["definitions"])
+            parameters |= _without(part.parameters, own["parameters"])
+    return _Document(paths, off, definitions, parameters)
+
+
+def _without(table: JSONObject, own: JSONObject) -> JSONObject:
+    return {name: value for name, value in table.items() if name not in own}
+
+
+class _ExtensionPart(msgspec.Struct):
+    """What the OpenAPI v2 document of an extension server adds."""
+
+    paths: dict[str, dict[str, Any]] = {}
+    definitions: dict[str, dict[str, Any]] = {}
+    parameters: dict[str, dict[str, Any]] = {}
+
+
+def _extension_part(gv: GroupVersion, data: bytes) -> _ExtensionPart:
+    """Read the document of an extension server. Only the paths of its group version count; a broken one is empty."""
+    try:
+        part = msgspec.json.decode(data or b"{}", type=_ExtensionPart)
+    except msgspec.DecodeError:
+        return _ExtensionPart()
+    part.paths = {path: each for path, each in part.paths.items() if path.startswith(f"{gv.path}/")}
+    return part
 
 
 @cache

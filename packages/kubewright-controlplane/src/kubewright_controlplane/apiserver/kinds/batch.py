@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubewright.machinery import cron, names
-from kubewright.machinery.fields import FieldError, invalid, not_supported, required, too_long
+from kubewright.machinery import cron
+from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds import jobpolicies
+from kubewright.machinery.selectors import Selector
+from kubewright_controlplane.apiserver.kinds import jobspec
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
-from kubewright_controlplane.apiserver.kinds.core import podspec, podwarnings
+from kubewright_controlplane.apiserver.kinds.core import podwarnings
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
@@ -26,17 +27,6 @@ _FIXED: Final = (
 )
 _PLACEMENT: Final = ("nodeSelector", "tolerations", "schedulingGates")
 _UNLIMITED: Final = 2**31 - 1
-_COUNTS: Final = (
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
-    "backoffLimitPerIndex",
-    "maxFailedIndexes",
-)
-_LONGEST_MANAGER: Final = 63
-_HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _UID_LABEL: Final = "batch.kubernetes.io/controller-uid"
 _MAX_CRONJOB_NAME: Final = 52
 _ZONE_PART: Final = re.compile(r"[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}")
@@ -66,12 +56,14 @@ class JobStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
-        errors = _job_spec_errors("spec", spec)
+        errors = jobspec.spec_errors("spec", spec)
         if spec.get("selector") is None:
             errors.append(required("spec.selector"))
         errors += checks.label_selector("spec.selector", spec.get("selector"))
-        errors += workload.match_errors(spec, spec["template"])
-        return errors + _hostname_errors(obj["metadata"]["name"], spec)
+        return errors + workload.match_errors(spec, spec["template"])
+
+    def validate_create(self, obj: JSONObject) -> list[FieldError]:
+        return _generated_selector_errors(obj) + jobspec.name_errors(obj)
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
@@ -124,9 +116,12 @@ class CronJobStrategy(Strategy):
         policies = ("Allow", "Forbid", "Replace")
         errors += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
         job = spec["jobTemplate"]["spec"]
+        if job.get("selector") is not None:
+            path = "spec.jobTemplate.spec.selector"
+            errors.append(invalid(path, job["selector"], "`selector` will be auto-generated"))
         if job.get("manualSelector"):
             errors.append(not_supported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false")))
-        errors += _job_spec_errors("spec.jobTemplate.spec", job)
+        errors += jobspec.spec_errors("spec.jobTemplate.spec", job)
         for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
             errors += checks.non_negative(f"spec.{field}", spec.get(field))
         return errors
@@ -188,64 +183,26 @@ def _generate_selector(job: JSONObject) -> None:
     spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(_UID_LABEL, metadata["uid"])
 
 
-def _hostname_errors(name: str, spec: JSONObject) -> list[FieldError]:
-    """Return the error of a name that is too long for the host names of the Pods of an indexed Job."""
-    if spec.get("completionMode") != "Indexed" or (spec.get("completions") or 0) < 1:
+def _generated_selector_errors(job: JSONObject) -> list[FieldError]:
+    """Return the errors of labels that contradict a selector which the server generates."""
+    metadata, spec = job["metadata"], job["spec"]
+    if spec.get("manualSelector") or spec.get("selector") is None:
         return []
-    longest = f"{name}-{spec['completions'] - 1}"
-    if not names.dns1123_label(longest):
-        return []
-    return [invalid("metadata.name", name, f"will not able to create pod with invalid DNS label: {longest}")]
-
-
-def _manager_errors(path: str, manager: str) -> list[FieldError]:
-    if not manager:
-        return [required(path)]
-    host, _, rest = manager.partition("/")
-    if not host or not rest:
-        errors = [invalid(path, manager, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    else:
-        errors = checks.named(path, host, names.dns1123_subdomain)
-        if not re.fullmatch(_HTTP_PATH, rest):
-            errors.append(invalid(path, rest, f"Invalid path (regex used for validation is '{_HTTP_PATH}')"))
-    return [*errors, too_long(path, _LONGEST_MANAGER)] if len(manager) > _LONGEST_MANAGER else errors
-
-
-def _job_spec_errors(path: str, spec: JSONObject) -> list[FieldError]:
+    labels: dict[str, str] = (spec["template"].get("metadata") or {}).get("labels") or {}
+    expected: dict[str, str] = {}
+    for prefix in ("", "batch.kubernetes.io/"):
+        expected[f"{prefix}controller-uid"] = metadata.get("uid") or ""
+        expected[f"{prefix}job-name"] = metadata.get("name") or ""
     errors: list[FieldError] = []
-    for field in _COUNTS:
-        errors += checks.non_negative(f"{path}.{field}", spec.get(field))
-    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
-        errors.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
-    if spec.get("managedBy") is not None:
-        errors += _manager_errors(f"{path}.managedBy", spec["managedBy"])
-    mode = spec.get("completionMode")
-    if mode is not None and mode not in ("NonIndexed", "Indexed"):
-        errors.append(not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
-    if mode == "Indexed":
-        errors += jobpolicies.indexed_errors(path, spec)
-    else:
-        indexed = ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
-        why = "requires indexed completion mode"
-        errors += [invalid(f"{path}.{each}", spec[each], why) for each in indexed if spec.get(each) is not None]
-    errors += jobpolicies.failure_policy_errors(f"{path}.podFailurePolicy", spec)
-    if mode == "Indexed":
-        errors += jobpolicies.success_policy_errors(f"{path}.successPolicy", spec)
-    replacement = spec.get("podReplacementPolicy")
-    if replacement is not None:
-        allowed = ("Failed",) if spec.get("podFailurePolicy") is not None else ("Failed", "TerminatingOrFailed")
-        errors += (
-            [] if replacement in allowed else [not_supported(f"{path}.podReplacementPolicy", replacement, allowed)]
-        )
-    template = spec.get("template") or {}
-    errors += podspec.validate_template(f"{path}.template", template)
-    at, policy = f"{path}.template.spec.restartPolicy", (template.get("spec") or {}).get("restartPolicy")
-    if not policy or policy == "Always":
-        errors.append(required(at, 'valid values: "OnFailure", "Never"'))
-    elif policy not in ("OnFailure", "Never"):
-        errors.append(not_supported(at, policy, ("OnFailure", "Never")))
-    elif spec.get("podFailurePolicy") and policy != "Never":
-        errors.append(invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
+    for key, value in expected.items():
+        at, why = f"spec.template.metadata.labels[{key}]", f"must be '{value}'"
+        if key not in labels:
+            errors.append(required(at, why))
+        elif labels[key] != value:
+            errors.append(invalid(at, labels, why))
+    selector: JSONObject = spec["selector"]
+    if not checks.label_selector("", selector) and not Selector.from_dict(selector).matches(expected):
+        errors.append(invalid("spec.selector", selector, "`selector` not auto-generated"))
     return errors
 
 

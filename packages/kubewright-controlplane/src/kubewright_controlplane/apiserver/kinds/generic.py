@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Never
 
 from kubewright.http.message import Request
-from kubewright.machinery.errors import Forbidden, MethodNotAllowed, Status, StatusDetails
+from kubewright.machinery.errors import MethodNotAllowed, Status
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry.model import Attributes, Connection, Strategy
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -22,18 +22,6 @@ class UpsertStrategy(PlainStrategy):
     """A kind without a generation, which PUT may create."""
 
     allow_create_on_update = True
-
-
-class UnsupportedKindStrategy(Strategy):
-    """Rejects creates of a kind, since accepting one would promise behavior that the server does not have."""
-
-    def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
-        resource, name = attributes.resource, obj["metadata"]["name"]
-        text = (
-            f'{resource.qualified} "{name}" is forbidden: {resource.kind} is not supported yet '
-            "by the embedded API server; use a real API server instead"
-        )
-        raise Forbidden(text, details=StatusDetails(name=name, group=resource.group, kind=resource.plural))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import msgspec
+from msgspec.structs import replace as replace_struct
 
 from kubewright.machinery.errors import BadRequest, Gone, InternalError, Invalid, Status
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
@@ -20,9 +21,11 @@ from kubewright_controlplane.apiserver.registry.failures import too_large_resour
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import ListOptions, Selection
 from kubewright_controlplane.apiserver.storage.events import Entry
-from kubewright_controlplane.apiserver.storage.store import Store
+from kubewright_controlplane.apiserver.storage.store import EXPIRY_STEPS, Snapshot, Store
 
 _ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
+
+_TOKEN_VERSION = "meta.k8s.io/v1"
 
 Matcher = Callable[[Entry], bool]
 
@@ -50,6 +53,8 @@ class _Token(msgspec.Struct):
     v: str
     rv: int
     start: str
+    step: int | None = None
+    """`Store.expiry_steps` at the first page, because tokens expire also if nothing has changed since."""
 
 
 def parse_revision(text: str) -> int:
@@ -119,33 +124,40 @@ def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page
     limit = 0 if asked == 0 and options.resource_version and not exact else max(options.limit, 0)
     if asked and limit and not options.resource_version_match:
         exact = True
-    revision, after = (asked if exact else store.revision), ""
+    at = _Token(_TOKEN_VERSION, asked if exact else store.revision, "", store.expiry_steps)
     if options.continue_token:
-        revision, after = _decode_token(options.continue_token)
-        if revision < 0:
-            revision = store.revision
+        at = _decode_token(options.continue_token)
+        if at.rv < 0 or at.step is None:
+            at = replace_struct(at, rv=store.revision if at.rv < 0 else at.rv, step=store.expiry_steps)
     try:
-        snapshot = store.scan(resource.storage, namespace=options.selection.namespace, revision=revision, after=after)
+        snapshot = _scan(store, resource, options.selection.namespace, at)
     except Gone as gone:
-        raise _expired(options, after) from gone
+        raise _expired(options, at) from gone
     if not limit:
         entries = list(snapshot) if matches is None else [entry for entry in snapshot if matches(entry)]
-        return Page(entries, revision)
-    return _cut(list(snapshot), matches, limit, revision)
+        return Page(entries, at.rv)
+    return _cut(list(snapshot), matches, limit, at)
 
 
-def _cut(entries: list[Entry], matches: Matcher | None, limit: int, revision: int) -> Page:
+def _scan(store: Store, resource: Resource, namespace: str, at: _Token) -> Snapshot:
+    """Return the entries after a token. Raises Gone if the token has expired."""
+    if at.step is not None and store.expiry_steps - at.step > EXPIRY_STEPS:
+        raise Gone("The provided continue parameter is too old.")
+    return store.scan(resource.storage, namespace=namespace, revision=at.rv, after=at.start)
+
+
+def _cut(entries: list[Entry], matches: Matcher | None, limit: int, at: _Token) -> Page:
     """Return the first `limit` entries that match, and a token for the others."""
     if matches is None:
         page, remaining = entries[:limit], len(entries) - limit
         if remaining <= 0:
-            return Page(page, revision)
-        return Page(page, revision, _encode_token(revision, page[-1].key), remaining)
+            return Page(page, at.rv)
+        return Page(page, at.rv, _encode_token(at, page[-1].key), remaining)
     page = list(islice(filter(matches, entries), limit + 1))
     if len(page) <= limit:
-        return Page(page, revision)
+        return Page(page, at.rv)
     page.pop()
-    return Page(page, revision, _encode_token(revision, page[-1].key))
+    return Page(page, at.rv, _encode_token(at, page[-1].key))
 
 
 def _check(options: ListOptions) -> None:
@@ -175,26 +187,27 @@ def _check(options: ListOptions) -> None:
         raise BadRequest("specifying resource version is not allowed when using continue")
 
 
-def _encode_token(revision: int, last: str) -> str:
-    data = msgspec.json.encode(_Token("meta.k8s.io/v1", revision, f"{last}\0"))
+def _encode_token(at: _Token, last: str) -> str:
+    """Return a token for what follows the key `last`."""
+    data = msgspec.json.encode(replace_struct(at, start=f"{last}\0"))
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _decode_token(text: str) -> tuple[int, str]:
-    """Return the revision, and the key after which the next page starts."""
+def _decode_token(text: str) -> _Token:
+    """Return the token, with the key after which the next page starts."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         token = msgspec.json.decode(data, type=_Token)
     except ValueError as error:
         raise BadRequest(f"invalid continue token: continue key is not valid: {error}") from error
-    if token.v != "meta.k8s.io/v1":
+    if token.v != _TOKEN_VERSION:
         why = f'server does not recognize this encoded version "{token.v}"'
         raise BadRequest(f"invalid continue token: continue key is not valid: {why}")
-    return token.rv, token.start.removeprefix("/").removesuffix("\0")
+    return replace_struct(token, start=token.start.removeprefix("/").removesuffix("\0"))
 
 
-def _expired(options: ListOptions, after: str) -> Gone:
+def _expired(options: ListOptions, at: _Token) -> Gone:
     if not options.continue_token:
         return Gone("The resourceVersion for the provided list is too old.")
-    metadata = {"continue": _encode_token(-1, after)}
+    metadata = {"continue": _encode_token(_Token(_TOKEN_VERSION, -1, ""), at.start)}
     return Gone(status=Status(410, "Expired", _EXPIRED_TOKEN, metadata=metadata))

@@ -100,7 +100,7 @@ class History:
         self.floor = max(self.floor, revision)
 
     def drop_until(self, revision: int) -> None:
-        """Drop events up to `revision`. A resource without such events can still be read at earlier revisions."""
+        """Drop events up to `revision`. A resource without such events can still be watched from earlier revisions."""
         self._drop(self.position_after(revision) - self.dropped)
 
     def _drop(self, count: int) -> None:

@@ -165,7 +165,7 @@ def _open(folder: Path, *, sync: bool) -> sqlite3.Connection:
     """Open the database for this process alone. SQLite's lock ends with the process."""
     owner = folder / "server.pid"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(folder)
         os.close(_open_private(folder / "log.db"))  # SQLite gives its other files the same permissions
         database = sqlite3.connect(folder / "log.db", check_same_thread=False, timeout=0)
         database.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -185,6 +185,15 @@ def _open(folder: Path, *, sync: bool) -> sqlite3.Connection:
     except (OSError, sqlite3.DatabaseError) as error:
         raise ConfigError(f'data folder "{folder}" cannot be used: {error}') from error
     return database
+
+
+def _make_private(folder: Path) -> None:
+    """Create a folder for this user alone. An existing one must be this user's, and is made private if it is empty."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.getuid() not in (0, folder.stat().st_uid):
+        raise PermissionError("it belongs to another user")
+    if not any(folder.iterdir()):
+        folder.chmod(0o700)
 
 
 def _open_private(path: Path) -> int:

@@ -25,7 +25,7 @@ from kubewright_controlplane.apiserver.storage.events import Cursor, Entry, Even
 
 _log = get_logger(__name__)
 
-_STEPS = 5
+EXPIRY_STEPS = 5
 """The number of times that expired events are dropped within their lifetime."""
 
 
@@ -58,6 +58,8 @@ class Store:
     def __init__(self, *, history: int = 8192, log: Log | None = None) -> None:
         self.revision = 1
         """The revision of the last commit."""
+        self.expiry_steps = 0
+        """How many times expired events have been dropped."""
         self._history = history
         self._log = log
         self._tables: dict[str, Table] = {}
@@ -65,6 +67,9 @@ class Store:
         self._unobserved: deque[Event] = deque()
         self._observing = False
         self._compacted = 0
+        """Watches of new resources can't start before this revision."""
+        self._oldest_scan = 0
+        """The state before this revision can't be read. Watches may start before it."""
         if log is not None:
             self._restore(log)
 
@@ -92,9 +97,13 @@ class Store:
     def scan(self, resource: str, *, namespace: str = "", revision: int | None = None, after: str = "") -> Snapshot:
         """Return the entries in key order, starting after the key `after`: the current ones, or those at `revision`.
 
-        Raises Gone if the history does not reach back to `revision`.
+        Raises Gone if the history does not reach back to `revision`, or after `drop_events` of a later one.
         """
-        return self._table(resource).snapshot(namespace, None if revision == self.revision else revision, after)
+        if revision == self.revision:
+            revision = None
+        if revision is not None and revision < self._oldest_scan:
+            raise Gone(f"too old resource version: {revision} ({self._oldest_scan})")
+        return self._table(resource).snapshot(namespace, revision, after)
 
     def count(self, resource: str) -> int:
         table = self._tables.get(resource)
@@ -165,7 +174,7 @@ class Store:
         return Cursor(history, history.position_after(since), prefix)
 
     def floor(self, resource: str) -> int:
-        """Return the oldest revision that `watch` and `scan` support."""
+        """Return the oldest revision that `watch` supports."""
         return self._table(resource).history.floor
 
     def history_sizes(self) -> dict[str, tuple[int, int]]:
@@ -178,12 +187,17 @@ class Store:
         return 0 if table is None else sum(len(entry.data) for entry in table.entries.values())
 
     def drop_events(self, revision: int) -> None:
-        """Drop the events up to `revision`, of all resources. The state before them can no longer be read."""
+        """Drop the events up to `revision`, of all resources. The state before it can no longer be read.
+
+        A watch may start earlier, if all later events of its resource are kept.
+        """
+        self._oldest_scan = max(self._oldest_scan, revision)
         for table in self._tables.values():
             table.history.drop_until(revision)
 
     def compact(self, revision: int) -> None:
         """Drop the history up to `revision`, of all resources, also of those that have no events."""
+        self._oldest_scan = max(self._oldest_scan, revision)
         self._compacted = max(self._compacted, revision)
         for table in self._tables.values():
             table.history.compact(revision)
@@ -285,4 +299,5 @@ class HistoryExpiry:
         while self._marks and self._marks[0][0] <= now - self._seconds:
             self._store.drop_events(self._marks.popleft()[1])
         self._marks.append((now, self._store.revision))
-        self._timer = self._clock.call_later(self._seconds / _STEPS, self._drop_expired)
+        self._store.expiry_steps += 1
+        self._timer = self._clock.call_later(self._seconds / EXPIRY_STEPS, self._drop_expired)

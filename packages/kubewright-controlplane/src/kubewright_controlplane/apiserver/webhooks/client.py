@@ -91,7 +91,7 @@ class WebhookClients:
                 response = await self._follow(config, timeout, origin, request)
                 answer = await response.read()
         except (ConnectionFailed, TimeoutError, ServiceNotReady) as error:
-            raise CallFailed(f'Post "{origin}{target}": {_why(error)}') from error
+            raise CallFailed(f'Post "{origin}{target}": {reason_of(error)}') from error
         except ConfigError as error:
             raise InvalidClientConfig(f"could not get REST client: {error}") from error
         if not 200 <= response.status <= 206:
@@ -153,7 +153,7 @@ class WebhookClients:
             return client
         client = self._clients[endpoint] = HTTPClient(
             endpoint.origin,
-            ssl=_context(endpoint.ca),
+            ssl=client_context(endpoint.ca),
             server_name=endpoint.server_name,
             address=endpoint.address,
             connect_timeout=30.0,
@@ -215,7 +215,7 @@ def _server_name(service: Mapping[str, str]) -> str:
     return f"{service['name']}.{service['namespace']}.svc"
 
 
-def _context(ca: str) -> ssl.SSLContext:
+def client_context(ca: str) -> ssl.SSLContext:
     """Return a TLS context that trusts these certificates. Raises ConfigError.
 
     As in Go, each of them is trusted itself, even one that is not an authority's: envtest has the webhook's own.
@@ -235,7 +235,7 @@ def _context(ca: str) -> ssl.SSLContext:
     return context
 
 
-def _why(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return the reason of a failed call, as Go words it if a common one."""
     cause = error.__cause__
     if isinstance(error, TimeoutError) or isinstance(cause, TimeoutError):  # DeadlineExceeded is a TimeoutError

@@ -42,10 +42,25 @@ class ServiceResolver:
         port_name = next((each.get("name") or "" for each in spec.get("ports") or () if each.get("port") == port), None)
         if port_name is None:
             raise ServiceNotReady(f'no service port {port} found for service "{name}"')
+        return self._endpoint(namespace, name, port_name)
+
+    def resolve_pod(self, namespace: str, name: str, port: str) -> tuple[str, int]:
+        """Return where a ready Pod that runs as a process listens, at random. `port` is a number or a name.
+
+        Raises ServiceNotReady if there is none.
+        """
+        found = self.resolve(namespace, name, int(port)) if port.isdecimal() else self._endpoint(namespace, name, port)
+        if not _is_in(LOOPBACK_PODS, found[0]):
+            raise _without_endpoints(name)
+        return found
+
+    def _endpoint(self, namespace: str, name: str, port_name: str) -> tuple[str, int]:
         found = [*self._sliced(namespace, name, port_name)] or [*self._listed(namespace, name, port_name)]
         if not found:
-            raise ServiceNotReady(f'no endpoints available for service "{name}"')
-        reachable = [_on_this_machine(host, number) for host, number in found if not _is_simulated(host)]
+            raise _without_endpoints(name)
+        reachable = [
+            process_target(host, number) or (host, number) for host, number in found if not _is_in(POD_NETWORK, host)
+        ]
         if not reachable:
             raise ServiceNotReady(
                 f'service "{name}": its endpoints are simulated Pods, in which no program runs; '
@@ -74,13 +89,13 @@ class ServiceResolver:
                     yield address["ip"], numbers[0]
 
 
-def _is_simulated(host: str) -> bool:
-    return _is_in(POD_NETWORK, host)
+def process_target(host: str, port: int) -> tuple[str, int] | None:
+    """Return where the process of a Pod with this address listens; None if no process has the address."""
+    return (host, process_port(port)) if _is_in(LOOPBACK_PODS, host) else None
 
 
-def _on_this_machine(host: str, port: int) -> tuple[str, int]:
-    """Return where the process of a Pod listens; for any other endpoint, its own address and port."""
-    return host, process_port(port) if _is_in(LOOPBACK_PODS, host) else port
+def _without_endpoints(name: str) -> ServiceNotReady:
+    return ServiceNotReady(f'no endpoints available for service "{name}"')
 
 
 def _is_in(network: IPv4Network, host: str) -> bool:

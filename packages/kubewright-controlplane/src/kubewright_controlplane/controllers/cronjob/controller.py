@@ -23,6 +23,8 @@ from kubewright.machinery.errors import AlreadyExists
 SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _NEVER: Final = "time difference between two schedules is less than 1 second"
 """What Kubernetes reports of a schedule without a next time."""
+_LONGEST_DEADLINE: Final = 10**9
+"""Seconds. A longer deadline has the same effect, because a schedule looks back five years at most."""
 _PADDING: Final = timedelta(milliseconds=100)
 
 
@@ -98,7 +100,7 @@ def _due(cron_job: CronJob, times: cron.Schedule | cron.FixedDelay, now: datetim
     since = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or now
     deadline = cron_job.spec.starting_deadline_seconds
     if deadline is not None:
-        since = max(since, now - timedelta(seconds=deadline))
+        since = max(since, now - timedelta(seconds=min(deadline, _LONGEST_DEADLINE)))
     return times.latest(since, now)
 
 

@@ -62,6 +62,7 @@ def _snapshot(daemon_set: DaemonSet) -> Snapshot:
         daemon_set.spec.selector,
         daemon_set.metadata.annotations,
         daemon_set.status.collision_count or 0,
+        REVISION_HASH,
     )
 
 

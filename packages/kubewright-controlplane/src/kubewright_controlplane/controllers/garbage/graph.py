@@ -43,6 +43,11 @@ class Node:
         return self.deleting and FOREGROUND in self.finalizers
 
     @property
+    def blocked_owners(self) -> set[str]:
+        """The UIDs of owners whose deletion in the foreground waits for this object."""
+        return {owner.uid for owner in self.owners if owner.block_owner_deletion}
+
+    @property
     def lets_go_of_dependents(self) -> bool:
         return self.deleting and ORPHAN in self.finalizers
 
@@ -94,11 +99,7 @@ class Graph:
 
     def blocking(self, node: Node) -> list[Node]:
         """Return the dependents that block a foreground deletion of `node`."""
-        return [
-            each
-            for each in self.dependents(node)
-            if any(owner.uid == node.uid and owner.block_owner_deletion for owner in each.owners)
-        ]
+        return [each for each in self.dependents(node) if node.uid in each.blocked_owners]
 
     def _connect(self, node: Node, owners: tuple[OwnerReference, ...]) -> None:
         before, after = {owner.uid for owner in node.owners}, {owner.uid for owner in owners}

@@ -99,7 +99,12 @@ class GarbageCollector:
     def _put(self, kind: type[PartialObjectMetadata], event: Event[PartialObjectMetadata]) -> None:
         if event.new is None:
             return
+        present = self._graph.get(event.new.uid)
+        blocked = present.blocked_owners if present is not None else set[str]()
         node = self._graph.put(kind, event.new)
+        for unblocked in map(self._graph.get, blocked - node.blocked_owners):
+            if unblocked is not None:
+                self._collector.ask(unblocked)
         if node.owners or node.deleting:
             self._collector.ask(node)
         if node.waits_for_dependents:

@@ -17,7 +17,7 @@ from kubewright.controllers import Context, Controller, Result, controller
 from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.selection import SELECTOR, by_selector
 from kubewright_controlplane.controllers.claims import Claims, orphans
-from kubewright_controlplane.controllers.history import REVISION_HASH, History, Revisions, Snapshot, template_of
+from kubewright_controlplane.controllers.history import HASH, REVISION_HASH, History, Revisions, Snapshot, template_of
 from kubewright_controlplane.controllers.podcontrol import Notes, create_pods, delete_pods
 from kubewright_controlplane.controllers.statefulset import identity, retention
 from kubewright_controlplane.controllers.statefulset.plan import Members, Plan, Step, is_available, partition_of
@@ -83,6 +83,7 @@ def _snapshot(stateful_set: StatefulSet) -> Snapshot:
         stateful_set.spec.selector,
         stateful_set.metadata.annotations,
         stateful_set.status.collision_count or 0,
+        HASH,
     )
 
 

@@ -1,4 +1,4 @@
-"""A provisioner of volumes that store nothing, in place of a CSI driver.
+"""A provisioner of volumes, in place of a CSI driver. Pods that run as processes find a folder, simulated ones nothing.
 
 It serves every StorageClass whose `provisioner` is `NAME`. The class `standard` is created at the start, as the default
 for claims without a class. A claim that is expanded gets its size immediately, if its class allows it.
@@ -28,9 +28,10 @@ from kubewright.client._rest import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.common.volumes import PROVISIONER
 from kubewright_controlplane.controllers.storage import binding
 
-NAME: Final = "simulation.kubewright.dev"
+NAME: Final = PROVISIONER
 DEFAULT_CLASS: Final = "standard"
 
 

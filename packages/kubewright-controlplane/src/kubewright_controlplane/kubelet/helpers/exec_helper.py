@@ -3,17 +3,38 @@
 It reads to the end first. So no command runs before the control plane has registered the process group with the
 reaper, and if the control plane dies before that, this program exits. The command gets the given environment and no
 other variables, and on request its standard input as its controlling terminal.
+
+With a launcher, it becomes the launcher of a sandbox, which runs the command. With `inside`, it enters the sandbox of
+that launcher, drops its privileges and runs the command as a child.
+
+A process in a sandbox can reach the executable files of its launcher and of this program, by `/proc/PID/exe`. So both
+are executed from mounts that are read-only.
 """
 
 import fcntl
 import json
 import os
 import signal
+import stat
 import sys
 import termios
+import time
+from typing import Any
 
 CANNOT_START = 128
 """The exit status if the command can't be started, as in container runtimes."""
+_NAMESPACES = ("user", "pid", "ipc", "uts", "cgroup", "mnt")
+"""In the order in which they are entered: the first permits to enter the others."""
+_LAST_CAPABILITY = 63
+_DEATH_SIGNAL, _DUMPABLE, _DROP_CAPABILITY, _NO_NEW_PRIVILEGES, _AMBIENT = 1, 4, 24, 38, 47
+"""Numbers of options of prctl(2)."""
+_AMBIENT_RAISE, _AMBIENT_CLEAR = 2, 4
+_CAPABILITY_VERSION = 0x20080522
+_NEW_MOUNTS = 0x20000
+_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
+_MOUNT_FLAGS = {os.ST_NOSUID: 2, os.ST_NODEV: 4, os.ST_NOEXEC: 8, os.ST_NOATIME: 1024, os.ST_RELATIME: 1 << 21}
+"""The flags of a mount in statvfs(3), and in mount(2)."""
+_START_SECONDS = 10.0
 
 
 def main() -> int:
@@ -22,16 +43,201 @@ def main() -> int:
     if not text:
         return CANNOT_START
     command = json.loads(text)
-    if command["terminal"]:
+    if command["terminal"] and command["owns_terminal"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them, a new process must not
         signal.signal(number, signal.SIG_DFL)
     try:
+        if "inside" in command:
+            return run_inside(command)
+        if "launcher" in command:
+            launch(command)
         os.chdir(command["folder"])
         os.execvpe(command["arguments"][0], command["arguments"], command["environment"])
     except OSError as error:
         sys.stderr.write(f"cannot start {command['arguments'][0]}: {error.strerror}\n")
     return CANNOT_START
+
+
+# ---- the launcher of a sandbox -----------------------------------------------------------------------------------
+
+
+def launch(command: dict[str, Any]) -> None:
+    """Become the launcher. It gets its options, and the variables of the command, in a file that no one else sees."""
+    program, options, opened, more, last, shielded = command["launcher"]
+    for option, folder, path, target in opened:
+        descriptor = open_below(folder, path)
+        os.set_inheritable(descriptor, True)
+        options += [option, str(descriptor), target]
+    variables = [word for pair in command["environment"].items() for word in ("--setenv", *pair)]
+    give_output(command["user"])
+    if os.geteuid() == 0:  # the owner, who could change their modes
+        mount_read_only([program, *shielded])
+    words = [*options, *more, *variables]
+    os.execve(program, [program, "--args", memory_file(words), "--", *last, *command["arguments"]], {})
+
+
+def memory_file(words: list[str]) -> str:
+    """Return the number of a descriptor of a file in memory with these words."""
+    descriptor = os.memfd_create("arguments", 0)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(b"".join(os.fsencode(word) + b"\0" for word in words))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return str(descriptor)
+
+
+def give_output(user: tuple[int, int, list[int]] | None) -> None:
+    """Let another user open the output again, by `/dev/stdout`."""
+    for descriptor in (0, 1, 2):
+        if user is not None and not stat.S_ISCHR(os.fstat(descriptor).st_mode):
+            os.fchown(descriptor, user[0], user[1])
+
+
+def open_below(folder: str, path: str) -> int:
+    """Open a file or folder below `folder`. Raises OSError if there is a symbolic link on the way."""
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    for part in path.split("/"):
+        if part in ("", "."):
+            continue
+        inner = os.open(part, os.O_PATH | os.O_NOFOLLOW, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+        raise OSError(0, f"{path} is a symbolic link")
+    return descriptor
+
+
+def mount_read_only(paths: list[str]) -> None:
+    """Mount files read-only over themselves, in a new mount namespace of this process."""
+    libc = load_libc()
+    check(libc.unshare(_NEW_MOUNTS))
+    check(libc.mount(None, b"/", None, _RECURSIVE | _PRIVATE, None))
+    for path in paths:
+        name, current = os.fsencode(path), os.statvfs(path).f_flag
+        flags = sum(number for flag, number in _MOUNT_FLAGS.items() if current & flag)
+        check(libc.mount(name, name, None, _BIND, None))
+        check(libc.mount(None, name, None, _REMOUNT | _BIND | _READ_ONLY | flags, None))
+
+
+# ---- a command in a sandbox that exists --------------------------------------------------------------------------
+
+
+def run_inside(command: dict[str, Any]) -> int:
+    """Run a command in the sandbox of a launcher. Returns its exit status."""
+    if not command.get("protected"):
+        execute_again(command)
+    give_output(command["user"])
+    prctl(_DUMPABLE, 0)  # no process of the sandbox looks into this one
+    enter(command["first"], _NAMESPACES[1:])
+    child = os.fork()
+    if child == 0:
+        try:
+            drop_privileges(command["capabilities"], command["user"])
+            prctl(_DEATH_SIGNAL, signal.SIGKILL)
+            os.setsid()
+            if command["terminal"]:
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            os.chdir(command["folder"])
+            os.execvpe(command["arguments"][0], command["arguments"], command["environment"])
+        except OSError as error:
+            sys.stderr.write(f"cannot start {command['arguments'][0]}: {error.strerror}\n")
+        os._exit(CANNOT_START)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return 128 - status if status < 0 else status
+
+
+def execute_again(command: dict[str, Any]) -> None:
+    """Execute this program again, from a read-only mount, with the privileges to enter the sandbox."""
+    first = first_process(command["inside"])
+    enter(first, _NAMESPACES[:1])
+    keep_privileges()
+    program = os.path.realpath(sys.executable)
+    mount_read_only([program])
+    text = os.fsdecode(json.dumps({**command, "first": first, "protected": True}))
+    descriptor = os.memfd_create("command", 0)
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(text.encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.execve(program, [program, "-I", "-S", __file__, str(descriptor)], {})
+
+
+def first_process(launcher: int) -> int:
+    """Return process 1 of a sandbox, once it runs the command of its container."""
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        inits = children_of(launcher)
+        if inits and children_of(inits[0]):
+            return inits[0]
+        time.sleep(0.005)
+    raise ProcessLookupError(0, "the container does not run")
+
+
+def children_of(pid: int) -> list[int]:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(each) for each in file.read().split()]
+
+
+def enter(pid: int, namespaces: tuple[str, ...]) -> None:
+    """Enter the namespaces of a process, except those that this process shares with it."""
+    names = [name for name in namespaces if os.path.exists(f"/proc/{pid}/ns/{name}") and not is_shared(pid, name)]
+    for descriptor in [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY) for name in names]:
+        check(load_libc().setns(descriptor, 0))
+        os.close(descriptor)
+
+
+def is_shared(pid: int, name: str) -> bool:
+    return os.stat(f"/proc/{pid}/ns/{name}").st_ino == os.stat(f"/proc/self/ns/{name}").st_ino
+
+
+def keep_privileges() -> None:
+    """Keep all capabilities in this user namespace when another program is executed."""
+    import ctypes
+
+    header, every = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    check(load_libc().capget(header, every))
+    every[2], every[5] = every[1], every[4]  # inheritable: those that are permitted
+    check(load_libc().capset(header, every))
+    for number in range(_LAST_CAPABILITY + 1):
+        load_libc().prctl(_AMBIENT, _AMBIENT_RAISE, number, 0, 0)  # fails for numbers that the kernel does not know
+
+
+def drop_privileges(capabilities: list[int], user: tuple[int, int, list[int]] | None) -> None:
+    """Become `user`, and keep no privileges but `capabilities`."""
+    import ctypes
+
+    libc = load_libc()
+    prctl(_AMBIENT, _AMBIENT_CLEAR)
+    for number in range(_LAST_CAPABILITY + 1):
+        if number not in capabilities:
+            libc.prctl(_DROP_CAPABILITY, number, 0, 0, 0)  # fails for numbers that the kernel does not know
+    if user is not None:
+        os.setgroups(user[2])
+        os.setgid(user[1])
+        os.setuid(user[0])
+    header, kept = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    for number in capabilities if os.geteuid() == 0 else ():
+        for part in (0, 1):
+            kept[3 * (number // 32) + part] |= 1 << number % 32
+    check(libc.capset(header, kept))
+    prctl(_NO_NEW_PRIVILEGES, 1)
+
+
+def prctl(option: int, value: int) -> None:
+    check(load_libc().prctl(option, value, 0, 0, 0))
+
+
+def check(result: int) -> None:
+    """Raise the error of the last call of the C library if it failed."""
+    import ctypes
+
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def load_libc() -> Any:
+    import ctypes  # slow to load, and not needed without a sandbox
+
+    return ctypes.CDLL(None, use_errno=True)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ from kubewright_controlplane.schema.cel.values import (
     contains,
     equal,
     item,
+    type_name,
 )
 
 _PATTERN: Final = 1000
@@ -204,6 +205,8 @@ class _Compiler:
             out: dict[Any, Any] = {}
             for index, (key_of, value_of) in enumerate(entries):
                 key, value = key_of(frame), value_of(frame)
+                if isinstance(key, list | dict):
+                    raise EvaluationError(f"unsupported key type: {type_name(key)}")
                 if key in out:
                     raise EvaluationError(f"duplicate map key: {key}")
                 if index not in optional:

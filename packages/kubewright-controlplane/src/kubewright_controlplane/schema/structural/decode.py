@@ -307,19 +307,21 @@ def _custom_decoder(
     return decode
 
 
+def _zero_is_absent(node: Node) -> bool:
+    """Return whether an explicit zero counts as absent, and so is dropped or replaced by the default."""
+    return node.zero == "omitted" or (node.zero == "written" and node.default is not NO_DEFAULT)
+
+
 def _zero(node: Node) -> Callable[[], Any]:
-    """Return a function that makes what Go decodes from a null in a list or map."""
+    """Return a function that makes what Go decodes from a null in a list or a map."""
     if node.special == "any":
         return lambda: None
     if node.special == "quantity":
         return lambda: "0"
-    zero = ZEROES.get(node.type)
-    return dict if zero is None else lambda: zero
-
-
-def _zero_is_absent(node: Node) -> bool:
-    """Return whether an explicit zero counts as absent, and so is dropped or replaced by the default."""
-    return node.zero == "omitted" or (node.zero == "written" and node.default is not NO_DEFAULT)
+    if node.type == "array":
+        return list
+    value = ZEROES.get(node.type)
+    return dict if value is None else lambda: value
 
 
 def _joined(path: str) -> str:

@@ -41,5 +41,5 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
         "resourcequotas": ResourceQuotaStrategy(),
         "secrets": SecretStrategy(),
         "serviceaccounts": ServiceAccountStrategy(resources, tokens, options.clock),
-        "services": ServiceStrategy(allocations),
+        "services": ServiceStrategy(resources, allocations),
     }

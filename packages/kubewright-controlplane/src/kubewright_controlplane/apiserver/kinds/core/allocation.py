@@ -19,25 +19,42 @@ from kubewright_controlplane.apiserver.storage.events import Event
 _MIN_STATIC_IPS: Final = 16
 _MAX_STATIC_IPS: Final = 256
 _MAX_STATIC_PORTS: Final = 128
+DEFAULT_SERVICE_CIDR: Final = "kubernetes"
+"""The name of the ServiceCIDR that the server creates."""
+_SERVICE_CIDRS: Final = "servicecidrs.networking.k8s.io"
 _SHOWN_AS_FULL: Final = "range is full"
 
 
 class Allocations:
-    """The addresses in use by the Services of a server. An owner is the `namespace/name` of a Service."""
+    """The addresses in use by the Services of a server. An owner is the `namespace/name` of a Service.
+
+    The stored default ServiceCIDR takes precedence over the range of the server's options.
+    """
 
     def __init__(self, resources: ResourceSet, service_cidr: str, node_ports: range) -> None:
-        self.network: Final = ipaddress.ip_network(service_cidr)
         self.node_ports: Final = node_ports
         self._resources = resources
         self._ips: dict[str, str] = {}
         self._ports: dict[int, str] = {}
         self._held: dict[str, tuple[list[str], list[int]]] = {}
-        size = self.network.num_addresses - 2
-        self._first_ip = min(max(_MIN_STATIC_IPS, size // 16), _MAX_STATIC_IPS) + 1
-        self._next_ip = self._first_ip
+        self._use(service_cidr)
+        resources.observe(_SERVICE_CIDRS, self._on_service_cidr)
         self._first_port = node_ports.start + min(max(_MIN_STATIC_IPS, len(node_ports) // 32), _MAX_STATIC_PORTS)
         self._next_port = self._first_port
         resources.observe("services", self._on_commit)
+
+    def _use(self, cidr: str) -> None:
+        self.network = ipaddress.ip_network(cidr)
+        size = self.network.num_addresses - 2
+        self._first_ip = min(max(_MIN_STATIC_IPS, size // 16), _MAX_STATIC_IPS) + 1
+        self._next_ip = self._first_ip
+
+    def _on_service_cidr(self, event: Event) -> None:
+        if event.entry.key != DEFAULT_SERVICE_CIDR or event.type == "DELETED":
+            return
+        cidr: str = self._resources.decode(event.entry.data)["spec"]["cidrs"][0]
+        if cidr != str(self.network):
+            self._use(cidr)
 
     def ip_owner(self, address: str) -> str | None:
         return self._ips.get(address)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubewright.machinery import names
@@ -14,7 +15,6 @@ from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, Upser
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes
 
-_LIMIT_TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
 _ORDER: Final = (
     ("min", "max", "min", "min value {} is greater than max value {}"),
     ("min", "defaultRequest", "defaultRequest", "min value {} is greater than default request value {}"),
@@ -24,6 +24,11 @@ _ORDER: Final = (
     ("default", "max", "default", "default value {} is greater than max value {}"),
 )
 """A pair of limits that must be in order, and the field at which an error is reported."""
+_TYPES: Final = frozenset({"Pod", "Container", "PersistentVolumeClaim"})
+_DEFAULTS: Final = ("default", "defaultRequest")
+_BOUNDS: Final = ("max", "min", *_DEFAULTS, "maxLimitRequestRatio")
+_LARGEST_MILLI: Final = (2**63 - 1) // 1000
+"""Larger amounts are compared as whole numbers."""
 _OPPOSITES: Final = (frozenset({"BestEffort", "NotBestEffort"}), frozenset({"Terminating", "NotTerminating"}))
 _COMPUTE: Final = frozenset({
     "pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
@@ -57,20 +62,11 @@ class LimitRangeStrategy(UpsertStrategy):
         seen: set[str] = set()
         for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
             path, kind = f"spec.limits[{index}]", item.get("type") or ""
-            unqualified = checks.named(f"{path}.type", kind, names.qualified_name)
-            errors += unqualified
-            if not unqualified and "/" not in kind and kind not in _LIMIT_TYPES:
-                errors.append(invalid(f"{path}.type", kind, "must be a standard limit type or fully qualified"))
+            errors += _type_errors(f"{path}.type", kind)
             if kind in seen:
                 errors.append(duplicate(f"{path}.type", kind))
             seen.add(kind)
-            if kind == "PersistentVolumeClaim" and not _bounds_storage(item):
-                why = "either minimum or maximum storage value is required, but neither was provided"
-                errors.append(required(f"{path}.limits", why))
-            if kind == "Pod":
-                why = "may not be specified when `type` is 'Pod'"
-                errors += [forbidden(f"{path}.{each}", why) for each in ("default", "defaultRequest") if item.get(each)]
-            errors += _order_errors(path, item) + _ratio_errors(f"{path}.maxLimitRequestRatio", item)
+            errors += _item_errors(path, kind, item)
         return errors
 
 
@@ -109,18 +105,34 @@ def _amount_errors(path: str, amounts: JSONObject) -> list[FieldError]:
     return errors
 
 
-def _ratio_errors(path: str, item: JSONObject) -> list[FieldError]:
-    """Return the errors of the ratios of limit to request, which must be possible between minimum and maximum."""
-    least, most = item.get("min") or {}, item.get("max") or {}
+def _type_errors(path: str, kind: str) -> list[FieldError]:
+    errors = checks.named(path, kind, names.qualified_name)
+    if not errors and "/" not in kind and kind not in _TYPES:
+        errors.append(invalid(path, kind, "must be a standard limit type or fully qualified"))
+    return errors
+
+
+def _item_errors(path: str, kind: str, item: JSONObject) -> list[FieldError]:
+    errors = _name_errors(path, kind, item, "max", "min")
+    if kind == "Pod":
+        why = "may not be specified when `type` is 'Pod'"
+        errors += [forbidden(f"{path}.{each}", why) for each in _DEFAULTS if item.get(each)]
+    else:
+        errors += _name_errors(path, kind, item, *_DEFAULTS)
+    if kind == "PersistentVolumeClaim" and not _bounds_storage(item):
+        why = "either minimum or maximum storage value is required, but neither was provided"
+        errors.append(required(f"{path}.limits", why))
+    errors += _name_errors(path, kind, item, "maxLimitRequestRatio")
+    return errors + _order_errors(path, {key: item[key] for key in item if kind != "Pod" or key not in _DEFAULTS})
+
+
+def _name_errors(path: str, kind: str, item: JSONObject, *bounds: str) -> list[FieldError]:
+    """Return the errors of the names of resources in these fields."""
+    check = resources.container_name if kind in ("Pod", "Container") else resources.resource_name
     errors: list[FieldError] = []
-    for name, value in (item.get("maxLimitRequestRatio") or {}).items():
-        ratio, at = Quantity.of(value), f"{path}[{name}]"
-        if ratio < Quantity.from_int(1):
-            errors.append(invalid(at, str(ratio), f"ratio {ratio} is less than 1"))
-        if name in least and name in most and (low := float(Quantity.of(least[name]))):
-            limit = float(Quantity.of(most[name])) / low
-            if float(ratio) > limit:
-                errors.append(invalid(at, str(ratio), f"ratio {ratio} is greater than max/min = {limit:.6f}"))
+    for bound in bounds:
+        for name in item.get(bound) or ():
+            errors += check(f"{path}.{bound}[{name}]", name)
     return errors
 
 
@@ -175,13 +187,43 @@ def _conflicts(shown: object, scopes: Iterable[object]) -> list[FieldError]:
 def _order_errors(path: str, item: JSONObject) -> list[FieldError]:
     """Return the errors of a resource's minimum, default request, default and maximum, which must be in this order."""
     errors: list[FieldError] = []
-    bounded = dict.fromkeys(
-        name for bound in ("max", "min", "default", "defaultRequest") for name in item.get(bound) or ()
-    )
+    bounded = dict.fromkeys(name for bound in _BOUNDS for name in item.get(bound) or ())
     for name in bounded:
+        amounts = {bound: Quantity.of(item[bound][name]) for bound in _BOUNDS if name in (item.get(bound) or {})}
         for low, high, at, why in _ORDER:
-            least, most = (item.get(low) or {}).get(name), (item.get(high) or {}).get(name)
-            if least is not None and most is not None and Quantity.of(least) > Quantity.of(most):
-                shown = item["defaultRequest"][name] if at == "defaultRequest" else least if low == "min" else most
-                errors.append(invalid(f"{path}.{at}[{name}]", str(shown), why.format(least, most)))
+            if low in amounts and high in amounts and amounts[low] > amounts[high]:
+                shown = at if at == "defaultRequest" else low if low == "min" else high
+                detail = why.format(amounts[low], amounts[high])
+                errors.append(invalid(f"{path}.{at}[{name}]", str(amounts[shown]), detail))
+        errors += _ratio_errors(f"{path}.maxLimitRequestRatio[{name}]", amounts)
+        if not resources.may_overcommit(name) and set(_DEFAULTS) <= amounts.keys():
+            limit, request = amounts["default"], amounts["defaultRequest"]
+            if limit != request:
+                why = f"default value {limit} must equal to defaultRequest value {request} in {name}"
+                errors.append(invalid(f"{path}.defaultRequest[{name}]", str(request), why))
     return errors
+
+
+def _ratio_errors(path: str, amounts: Mapping[str, Quantity]) -> list[FieldError]:
+    """Return the errors of the largest ratio of a limit to a request."""
+    ratio, least, most = (amounts.get(bound) for bound in ("maxLimitRequestRatio", "min", "max"))
+    errors: list[FieldError] = []
+    if ratio is None:
+        return errors
+    if ratio < Quantity.from_int(1):
+        errors.append(invalid(path, str(ratio), f"ratio {ratio} is less than 1"))
+    if least is not None and most is not None:
+        fits = all(each.value < _LARGEST_MILLI for each in (ratio, least, most))
+        low, high = (each.milli_value if fits else each.value for each in (least, most))
+        limit = _quotient(high, low)
+        if (ratio.milli_value / 1000 if fits else float(ratio.value)) > limit:
+            shown = {math.inf: "+Inf", -math.inf: "-Inf"}.get(limit, f"{limit:f}")
+            errors.append(invalid(path, str(ratio), f"ratio {ratio} is greater than max/min = {shown}"))
+    return errors
+
+
+def _quotient(most: int, least: int) -> float:
+    """Divide as Go does, where a division by zero is infinite or not a number."""
+    if not least:
+        return math.copysign(math.inf, most) if most else math.nan
+    return most / least

@@ -21,8 +21,8 @@ from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     ExecConnection,
     Log,
     PortForward,
-    UnsupportedConnection,
 )
+from kubewright_controlplane.apiserver.kinds.core.proxying import PodProxy
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -64,7 +64,7 @@ class PodStrategy(Strategy):
             "exec": ExecConnection(what="exec", resources=self._resources, kubelet=self._kubelet),
             "attach": ExecConnection(what="attach", resources=self._resources, kubelet=self._kubelet),
             "portforward": PortForward(resources=self._resources, kubelet=self._kubelet),
-            "proxy": UnsupportedConnection(verbs=("create", "delete", "get", "patch", "update"), what="proxy"),
+            "proxy": PodProxy(resources=self._resources),
         }
 
     def default(self, obj: JSONObject) -> None:

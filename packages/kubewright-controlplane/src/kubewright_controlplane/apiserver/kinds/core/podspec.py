@@ -6,6 +6,7 @@ retired volume plugins. Follows k8s.io/kubernetes pkg/apis/core/v1/defaults.go a
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from kubewright.machinery import names
@@ -23,6 +24,12 @@ _DEFAULTS: Final = {
     "dnsPolicy": "ClusterFirst",
     "schedulerName": "default-scheduler",
 }
+_SYSCTL: Final = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_LONGEST_SYSCTL: Final = 253
+_IPC_SYSCTLS: Final = frozenset(
+    f"kernel.{each}"
+    for each in ("sem", "shm", "shmall", "shmmax", "shmmni", "shm_rmid_forced", "msg", "msgmax", "msgmnb", "msgmni")
+)
 _MAX_INT32: Final = 2**31 - 1
 
 
@@ -65,7 +72,7 @@ def validate(path: str, spec: JSONObject, *, pod_name: str = "") -> list[FieldEr
     errors += checks.one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTART_POLICIES)
     errors += checks.one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
     errors += checks.labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
-    errors += _security_context(f"{path}.securityContext", spec.get("securityContext") or {})
+    errors += _security_context(f"{path}.securityContext", spec.get("securityContext") or {}, spec)
     errors += _affinity(f"{path}.affinity", spec.get("affinity") or {})
     errors += _dns_config(f"{path}.dnsConfig", spec)
     errors += _gates(path, spec)
@@ -120,16 +127,48 @@ def _host_ports(path: str, spec: JSONObject, *, in_pod: bool) -> list[FieldError
     return errors
 
 
-def _security_context(path: str, context: JSONObject) -> list[FieldError]:
+def _security_context(path: str, context: JSONObject, spec: JSONObject) -> list[FieldError]:
     errors: list[FieldError] = []
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
         errors += checks.between(f"{path}.{field}", context.get(field), 0, _MAX_INT32)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         errors += checks.between(f"{path}.supplementalGroups[{index}]", group, 0, _MAX_INT32)
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+        errors.append(invalid(f"{path}.shareProcessNamespace", True, detail))
+    errors += _sysctls(f"{path}.sysctls", context.get("sysctls") or [], spec)
     if context.get("fsGroupChangePolicy"):
         allowed = ("Always", "OnRootMismatch")
         errors += checks.one_of(f"{path}.fsGroupChangePolicy", context["fsGroupChangePolicy"], allowed)
     return errors + containers.seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
+
+
+def _sysctls(path: str, sysctls: list[JSONObject], spec: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, sysctl in enumerate(sysctls):
+        at, name = f"{path}[{index}].name", sysctl.get("name") or ""
+        if not name:
+            errors.append(required(at))
+        elif len(name) > _LONGEST_SYSCTL or not re.fullmatch(_SYSCTL, name):
+            detail = f"must have at most {_LONGEST_SYSCTL} characters and match regex ^{_SYSCTL}$"
+            errors.append(invalid(at, name, detail))
+        elif name in seen:
+            errors.append(duplicate(at, name))
+        for field, of_host in (("hostNetwork", _is_net_sysctl), ("hostIPC", _is_ipc_sysctl)):
+            if spec.get(field) and of_host(name):
+                errors.append(invalid(at, name, f"may not be specified when '{field}' is true"))
+        seen.add(name)
+    return errors
+
+
+def _is_net_sysctl(name: str) -> bool:
+    return name.replace("/", ".").startswith("net.")
+
+
+def _is_ipc_sysctl(name: str) -> bool:
+    normal = name.replace("/", ".")
+    return normal in _IPC_SYSCTLS or normal.startswith("fs.mqueue.")
 
 
 def _affinity(path: str, affinity: JSONObject) -> list[FieldError]:

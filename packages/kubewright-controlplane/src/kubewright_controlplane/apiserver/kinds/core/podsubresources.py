@@ -203,7 +203,7 @@ class ExecConnection(Connection):
     async def _forward(self, request: Request, attributes: Attributes) -> Response:
         answer = await self.kubelet(request) if self.kubelet is not None else Response(404)
         if answer.status == 404:
-            raise _unsupported(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
+            raise unsupported(self.what, attributes, f': pod "{attributes.name}" is simulated, no process runs in it')
         if answer.status == 400:
             raise BadRequest((await answer.read()).decode().strip())
         if answer.status != 101:
@@ -224,7 +224,8 @@ class PortForward(ExecConnection):
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         existing(self.resources, "pods", attributes.name, attributes.namespace)
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name))
-        return await self._forward(replace(request, target=f"/portForward/{path}"), attributes)
+        ports = urlencode([("port", str(each)) for each in self.options(parse_qs(request.query)).get("ports", ())])
+        return await self._forward(replace(request, target=f"/portForward/{path}?{ports}"), attributes)
 
 
 def _kubelet_query(query: Mapping[str, Sequence[str]]) -> str:
@@ -240,10 +241,11 @@ class UnsupportedConnection(Connection):
     what: str
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
-        raise _unsupported(self.what, attributes)
+        raise unsupported(self.what, attributes)
 
 
-def _unsupported(what: str, attributes: Attributes, why: str = "") -> APIError:
+def unsupported(what: str, attributes: Attributes, why: str = "") -> APIError:
+    """Return the error of a connection that this server does not support."""
     plural = attributes.resource.plural
     message = f"{what} into {plural} is not supported by the embedded API server{why}"
     return APIError(status=Status(501, "NotImplemented", message, StatusDetails(name=attributes.name, kind=plural)))

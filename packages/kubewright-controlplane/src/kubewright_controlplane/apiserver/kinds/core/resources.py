@@ -17,6 +17,7 @@ _STANDARD: Final = _CONTAINER | {
     "limits.cpu", "limits.memory", "limits.ephemeral-storage", "services.nodeports", "services.loadbalancers",
 }  # fmt: skip
 
+_HUGE_PAGES: Final = ("hugepages-", "requests.hugepages-")
 _OBJECTS: Final = frozenset({
     "pods", "services", "secrets", "configmaps", "replicationcontrollers", "resourcequotas", "persistentvolumeclaims",
     "services.nodeports", "services.loadbalancers",
@@ -34,25 +35,40 @@ def validate(path: str, requirements: JSONObject) -> list[FieldError]:
         asked = Quantity.of(value)
         if name in limits:
             limit = Quantity.of(limits[name])
-            if not _may_overcommit(name) and asked != limit:
+            if not may_overcommit(name) and asked != limit:
                 errors.append(invalid(f"{path}.requests", str(asked), f"must be equal to {name} limit of {limit}"))
             elif asked > limit:
                 detail = f"must be less than or equal to {name} limit of {limit}"
                 errors.append(invalid(f"{path}.requests", str(asked), detail))
-        elif not _may_overcommit(name):
+        elif not may_overcommit(name):
             errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
     return errors
 
 
 def quota_name(path: str, name: str) -> list[FieldError]:
     """Return the errors of a name in a quota: a resource, or `count/` and the name of a kind's resource."""
-    errors = checks.named(path, name, names.qualified_name)
-    if "/" in name or name.startswith(("hugepages-", "requests.hugepages-")):
-        return errors
-    if not errors and name not in _STANDARD:
-        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
-    if name not in _STANDARD - {"storage"}:
+    errors = resource_name(path, name)
+    if "/" not in name and not is_standard_for_quota(name):
         errors.append(invalid(path, name, "must be a standard resource for quota"))
+    return errors
+
+
+def resource_name(path: str, name: str) -> list[FieldError]:
+    """Return the errors of the name of any resource."""
+    errors = checks.named(path, name, names.qualified_name)
+    if not errors and "/" not in name and name not in _STANDARD and not name.startswith(_HUGE_PAGES):
+        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+    return errors
+
+
+def container_name(path: str, name: str) -> list[FieldError]:
+    """Return the errors of the name of a resource that a container uses."""
+    errors = resource_name(path, name)
+    if "/" not in name:
+        if name not in _CONTAINER and not name.startswith("hugepages-"):
+            errors.append(invalid(path, name, "must be a standard resource for containers"))
+    elif not _is_native(name) and not _is_extended(name):
+        errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
     return errors
 
 
@@ -64,22 +80,24 @@ def is_counted(name: str) -> bool:
 
 
 def is_standard_for_quota(name: str) -> bool:
-    return name in _STANDARD - {"storage"} or name.startswith(("hugepages-", "requests.hugepages-"))
+    return name in _STANDARD - {"storage"} or name.startswith(_HUGE_PAGES)
+
+
+def may_overcommit(name: str) -> bool:
+    return _is_native(name) and not name.startswith("hugepages-")
 
 
 def _resource(path: str, name: str, value: object) -> list[FieldError]:
-    errors = checks.named(path, name, names.qualified_name)
-    if not errors and "/" not in name and not name.startswith("hugepages-"):
-        if name not in _STANDARD:
-            errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
-        if name not in _CONTAINER:
-            errors.append(invalid(path, name, "must be a standard resource for containers"))
+    errors = container_name(path, name)
     errors += checks.quantity(path, value)
     if "/" in name and not Quantity.of(value).is_integer():
         errors.append(invalid(path, str(Quantity.of(value)), "must be an integer"))
     return errors
 
 
-def _may_overcommit(name: str) -> bool:
-    native = "/" not in name or "kubernetes.io/" in name
-    return native and not name.startswith("hugepages-")
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _is_extended(name: str) -> bool:
+    return not name.startswith("requests.") and not names.qualified_name(f"requests.{name}")

@@ -15,6 +15,7 @@ from kubewright.machinery.errors import Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, used_ports
+from kubewright_controlplane.apiserver.kinds.core.proxying import ServiceProxy
 from kubewright_controlplane.apiserver.kinds.core.servicevalidation import (
     cluster_ip_errors,
     is_headless,
@@ -22,7 +23,8 @@ from kubewright_controlplane.apiserver.kinds.core.servicevalidation import (
     warnings,
 )
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _WITH_NODE_PORTS: Final = ("NodePort", "LoadBalancer")
 _CLIENT_IP_SECONDS: Final = 10800
@@ -34,11 +36,16 @@ class ServiceStrategy(Strategy):
     selectable_fields = ("spec.clusterIP", "spec.type")
     has_generation = False
 
-    def __init__(self, allocations: Allocations) -> None:
+    def __init__(self, resources: ResourceSet, allocations: Allocations) -> None:
+        self._resources = resources
         self._allocations = allocations
         version = allocations.network.version
         self._family = f"IPv{version}"
         self._other_family = "IPv6" if version == 4 else "IPv4"
+
+    @property
+    def subresources(self) -> Mapping[str, Subresource]:
+        return {"proxy": ServiceProxy(resources=self._resources)}
 
     def name_errors(self, name: str) -> list[str]:
         return names.dns1123_label(name)

@@ -1,0 +1,291 @@
+"""Requests to extension servers, in the name of a user.
+
+Guarantees
+    The user of a request is the one that this server has authenticated, whatever headers the client sends.
+    A response is streamed: a slow client slows its extension server down, and at most 256 KiB are kept between them.
+    A head that takes longer than `_HEAD_SECONDS` is an error. So is one of more than 64 KiB after an upgrade.
+
+Follows k8s.io/kube-aggregator pkg/apiserver/handler_proxy.go and k8s.io/client-go transport.NewAuthProxyRoundTripper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from kubewright.http import wire
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Handler, Request, Response, Tunnel
+from kubewright.machinery.errors import ConnectionFailed
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.aggregator.frontproxy import FrontProxy
+from kubewright_controlplane.apiserver.pki import load_pair
+from kubewright_controlplane.apiserver.user import UserInfo
+from kubewright_controlplane.apiserver.webhooks.client import client_context
+from kubewright_controlplane.apiserver.webhooks.services import ServiceResolver
+
+_HEAD_SECONDS: Final = 60.0
+_CONNECT_SECONDS: Final = 10.0
+_MAX_CLIENTS: Final = 200
+_MAX_DOCUMENT: Final = 16 * 1024 * 1024
+_MAX_HEAD: Final = 64 << 10
+_CHUNK: Final = 64 << 10
+_HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_NOT_SENT: Final = _HOP_BY_HOP | {"authorization", "host", "content-length", "accept-encoding"}
+_NOT_ANSWERED: Final = _HOP_BY_HOP | {"content-length", "date"}
+_TOKEN: Final = "!#$&'*+-.^_`|~"
+"""What a header's name may contain in addition to letters and digits, without the percent sign that escapes others."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionServer:
+    """Where the extension server of an APIService is, and how it is trusted."""
+
+    namespace: str
+    name: str
+    port: int
+    ca: str
+    """Certificates in base64; empty: those of the system."""
+    is_insecure: bool
+
+    @classmethod
+    def of(cls, spec: JSONObject) -> ExtensionServer:
+        """Read the `spec` of an APIService that has a `service`."""
+        service = spec["service"]
+        return cls(
+            service["namespace"],
+            service["name"],
+            service.get("port") or 443,
+            spec.get("caBundle") or "",
+            bool(spec.get("insecureSkipTLSVerify")),
+        )
+
+    @property
+    def host(self) -> str:
+        """The name in its certificate."""
+        return f"{self.name}.{self.namespace}.svc"
+
+
+class ExtensionClients:
+    """Sends requests to extension servers. `handlers` are those that run in this process, by `<service>.<ns>.svc`.
+
+    Every method raises ServiceNotReady if the Service has no endpoint, ConfigError for an invalid `caBundle`, and
+    ConnectionFailed if no answer arrives.
+    """
+
+    def __init__(self, services: ServiceResolver, handlers: Mapping[str, Handler], front_proxy: FrontProxy) -> None:
+        self._services = services
+        self._handlers = handlers
+        self._front_proxy = front_proxy
+        self._clients: OrderedDict[tuple[ExtensionServer, tuple[str, int]], HTTPClient] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def address(self, server: ExtensionServer) -> tuple[str, int]:
+        """Return host and port of one of the server's endpoints. Raises ServiceNotReady."""
+        if server.host in self._handlers:
+            return server.host, server.port
+        return self._services.resolve(server.namespace, server.name, server.port)
+
+    async def read(self, server: ExtensionServer, target: str, user: UserInfo, accept: str, seconds: float) -> Response:
+        """Return the whole answer to a GET within `seconds`."""
+        request = Request("GET", target, {"accept": accept})
+        handler = self._handlers.get(server.host)
+        if handler is not None:
+            async with asyncio.timeout(seconds):
+                response = await handler(_with_user(request, user))
+                await response.read()
+                return response
+        client = self._client(server, self.address(server))
+        return await client.send(request, headers=list(_user_headers(user)), timeout=seconds)
+
+    async def forward(self, server: ExtensionServer, request: Request, user: UserInfo) -> Response:
+        """Return the answer to a client's request as a stream."""
+        sent = replace(request, headers=_forwarded(request))
+        handler = self._handlers.get(server.host)
+        if handler is not None:
+            return await handler(_with_user(sent, user))
+        address = self.address(server)
+        if request.upgrade:
+            return await self._upgrade(server, address, sent, request.headers, user)
+        client = self._client(server, address)
+        user_headers = list(_user_headers(user))
+        response = await client.send(sent, headers=user_headers, timeout=None, stream=request.method != "HEAD")
+        return Response(response.status, _answered(response.headers), response.body)
+
+    async def close(self) -> None:
+        """Close all connections. Requests that run fail."""
+        clients = list(self._clients.values())
+        self._clients.clear()
+        await asyncio.gather(*(each.close() for each in clients), *self._closing)
+
+    def _client(self, server: ExtensionServer, address: tuple[str, int]) -> HTTPClient:
+        found = self._clients.get((server, address))
+        if found is not None:
+            self._clients.move_to_end((server, address))
+            return found
+        made = self._clients[server, address] = HTTPClient(
+            _origin(address),
+            ssl=self._context(server),
+            server_name=server.host,
+            address=address,
+            timeout=_HEAD_SECONDS,
+            connect_timeout=_CONNECT_SECONDS,
+            max_body=_MAX_DOCUMENT,
+        )
+        if len(self._clients) > _MAX_CLIENTS:
+            _, oldest = self._clients.popitem(last=False)
+            task = asyncio.create_task(oldest.close(), name="close connections to extension servers")
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        return made
+
+    def _context(self, server: ExtensionServer) -> ssl.SSLContext:
+        context = client_context(server.ca)
+        if server.is_insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        load_pair(context, self._front_proxy.pair)
+        return context
+
+    async def _upgrade(
+        self,
+        server: ExtensionServer,
+        address: tuple[str, int],
+        request: Request,
+        given: Mapping[str, str],
+        user: UserInfo,
+    ) -> Response:
+        """Ask the extension server to change the protocol, and connect the client to it if it does."""
+        wanted = [(name, given[name]) for name in ("upgrade",) if name in given]
+        lines = [("host", urlsplit(_origin(address)).netloc), *request.headers.items(), ("connection", "Upgrade")]
+        head = wire.request_line(request.method, request.target) + wire.lines([*lines, *wanted, *_user_headers(user)])
+        try:
+            async with asyncio.timeout(_HEAD_SECONDS):
+                reader, writer = await asyncio.open_connection(
+                    *address, ssl=self._context(server), server_hostname=server.host, limit=_MAX_HEAD
+                )
+                writer.write(wire.encode(f"{head}\r\n") + request.body)
+                status, headers = _parse_head(await reader.readuntil(b"\r\n\r\n"))
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
+            raise ConnectionFailed(f"cannot upgrade the connection to {server.host}: {error}") from error
+        if status != 101:
+            return await _refused(status, headers, reader, writer)
+        kept = {name: value for name, value in headers.items() if name not in _HOP_BY_HOP or name == "upgrade"}
+
+        async def begin(tunnel: Tunnel) -> None:
+            await _relay(tunnel, reader, writer)
+
+        return Response(101, kept, tunnel=begin)
+
+
+async def _refused(
+    status: int, headers: dict[str, str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> Response:
+    """Return an answer that does not change the protocol. Its body has a length, or is left out."""
+    try:
+        length = headers.get("content-length", "0")
+        size = min(int(length), _MAX_HEAD) if length.isdecimal() else 0
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            body = await reader.readexactly(size)
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        body = b""
+    finally:
+        writer.transport.abort()
+    return Response(status, _answered(headers), body)
+
+
+async def _relay(tunnel: Tunnel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copy bytes in both directions until one side ends."""
+
+    async def upload() -> None:
+        while True:
+            writer.write(await tunnel.read())
+            await writer.drain()
+
+    async def download() -> None:
+        while data := await reader.read(_CHUNK):
+            await tunnel.write(data)
+
+    directions = [asyncio.ensure_future(upload()), asyncio.ensure_future(download())]
+    try:
+        await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in directions:
+            each.cancel()
+        await asyncio.gather(*directions, return_exceptions=True)
+        writer.transport.abort()
+
+
+def _parse_head(data: bytes) -> tuple[int, dict[str, str]]:
+    """Return status and headers. Raises ValueError."""
+    first, *lines = wire.text(data).split("\r\n")
+    _, _, rest = first.partition(" ")
+    headers: dict[str, str] = {}
+    for line in filter(None, lines):
+        name, _, value = line.partition(":")
+        key, value = name.strip().lower(), value.strip()
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return int(rest[:3]), headers
+
+
+def _origin(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
+def _forwarded(request: Request) -> dict[str, str]:
+    """Return the headers of a client's request as an extension server gets them, without those of the user."""
+    headers = {name: value for name, value in request.headers.items() if _is_sent(name)}
+    if request.peer is not None and request.peer.address:
+        earlier, host = headers.get("x-forwarded-for"), request.peer.address.rpartition(":")[0].strip("[]")
+        headers["x-forwarded-for"] = f"{earlier}, {host}" if earlier else host
+    headers["x-forwarded-host"] = request.headers.get("host", "")
+    headers["x-forwarded-proto"] = "https"
+    headers["x-forwarded-uri"] = request.path
+    return headers
+
+
+def _is_sent(name: str) -> bool:
+    return name not in _NOT_SENT and not name.startswith(("x-remote-", "impersonate-"))
+
+
+def _answered(headers: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in headers.items() if name not in _NOT_ANSWERED}
+    return {"cache-control": "no-cache, private", **kept}
+
+
+def _user_headers(user: UserInfo) -> Iterator[tuple[str, str]]:
+    yield "x-remote-user", user.name
+    if user.uid:
+        yield "x-remote-uid", user.uid
+    for group in user.groups:
+        yield "x-remote-group", group
+    for key, values in user.extra.items():
+        name = f"x-remote-extra-{quote(key, safe=_TOKEN)}"
+        for value in values:
+            yield name, value
+
+
+def _with_user(request: Request, user: UserInfo) -> Request:
+    """Return a request with the headers of its user. As in `Request`, the values of a repeated header are joined."""
+    headers = dict(request.headers)
+    for name, value in _user_headers(user):
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return replace(request, headers=headers)

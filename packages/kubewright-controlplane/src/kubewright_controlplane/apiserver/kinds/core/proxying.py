@@ -1,0 +1,206 @@
+"""`pods/proxy` and `services/proxy`: HTTP requests that the server passes on to a program.
+
+The name may contain a port and a scheme: `web`, `web:8080`, `web:http`, `https:web:8443`. Only Pods that run as
+processes get requests, because other addresses may belong to machines that a client must not reach. TLS certificates
+are not verified. A request that changes the protocol of its connection is passed on as an ordinary one.
+
+Follows k8s.io/apimachinery pkg/util/proxy, and k8s.io/kubernetes pkg/registry/core/pod and pkg/registry/core/service.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from kubewright.http.client import HTTPClient
+from kubewright.http.message import Request, Response
+from kubewright.machinery.errors import (
+    BadRequest,
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    ServiceUnavailable,
+)
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.core.podsubresources import unsupported
+from kubewright_controlplane.apiserver.kinds.generic import existing
+from kubewright_controlplane.apiserver.registry.model import Attributes, Connection
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady, ServiceResolver, process_target
+
+_SEGMENTS: Final = 8
+"""The parts of a path up to `proxy`: `/api/v1/namespaces/default/services/web/proxy`."""
+_HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_NOT_SENT: Final = _HOP_BY_HOP | {"authorization", "host", "content-length", "accept-encoding"}
+_NOT_ANSWERED: Final = _HOP_BY_HOP | {"content-length", "date"}
+
+
+class Program(NamedTuple):
+    """A program that a name leads to."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+
+class _Parts(NamedTuple):
+    """The parts of a name in the path."""
+
+    scheme: str
+    name: str
+    port: str
+
+    @classmethod
+    def of(cls, name: str, what: str) -> _Parts:
+        match name.split(":"):
+            case [only]:
+                found = cls("http", only, "")
+            case [first, port]:
+                found = cls("http", first, port)
+            case [scheme, second, port]:
+                found = cls(scheme or "http", second, port)
+            case _:
+                raise BadRequest(f'invalid {what} request "{name}"')
+        if not found.name or found.scheme not in ("http", "https"):
+            raise BadRequest(f'invalid {what} request "{name}"')
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Proxy(Connection):
+    verbs: tuple[str, ...] = ("create", "delete", "get", "patch", "update")
+    resources: ResourceSet
+
+    def find(self, attributes: Attributes) -> Program:
+        """Return the program to ask."""
+        raise NotImplementedError
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        parts = request.path.split("/", _SEGMENTS)
+        if len(parts) <= _SEGMENTS and request.method in ("GET", "HEAD"):
+            return Response(301, {"location": f"{request.path}/{_query(request)}"})
+        program = self.find(attributes)
+        path = f"/{parts[_SEGMENTS]}" if len(parts) > _SEGMENTS else "/"
+        sent = replace(request, target=f"{path}{_query(request)}", headers=_forwarded(request))
+        try:
+            return await _ask(program, sent, "/".join(parts[:_SEGMENTS]))
+        except (ConnectionFailed, DeadlineExceeded, ConfigError, ValueError) as error:
+            raise ServiceUnavailable(f"error trying to reach service: {error}") from error
+
+
+class PodProxy(_Proxy):
+    """Passes a request on to a Pod, by default to its first port."""
+
+    def find(self, attributes: Attributes) -> Program:
+        parts = _Parts.of(attributes.name, "pod")
+        pod = existing(self.resources, "pods", parts.name, attributes.namespace)
+        port = parts.port or _first_port(pod) or ("443" if parts.scheme == "https" else "80")
+        if not port.isdecimal():
+            raise BadRequest(f'invalid pod request "{attributes.name}"')
+        address = (pod.get("status") or {}).get("podIP")
+        if not address:
+            raise BadRequest("address not allowed")
+        target = process_target(address, int(port))
+        if target is None:
+            raise unsupported("proxy", attributes, f': pod "{parts.name}" is simulated, no process runs in it')
+        return Program(parts.scheme, *target)
+
+
+class ServiceProxy(_Proxy):
+    """Passes a request on to a ready endpoint of a Service."""
+
+    def find(self, attributes: Attributes) -> Program:
+        parts = _Parts.of(attributes.name, "service")
+        existing(self.resources, "services", parts.name, attributes.namespace)
+        services = ServiceResolver(self.resources)
+        try:
+            return Program(parts.scheme, *services.resolve_pod(attributes.namespace, parts.name, parts.port))
+        except ServiceNotReady as error:
+            raise ServiceUnavailable(str(error)) from error
+
+
+async def _ask(program: Program, request: Request, prefix: str) -> Response:
+    """Return the answer as a stream. Its redirects lead through the proxy."""
+    client = HTTPClient(program.origin, ssl=_unverified() if program.scheme == "https" else None)
+    try:
+        response = await client.send(request, stream=request.method != "HEAD")
+    except BaseException:
+        await client.close()
+        raise
+    headers = _answered(response.headers, program.origin, prefix)
+    if isinstance(response.body, bytes):
+        await client.close()
+        return Response(response.status, headers, response.body)
+    return Response(response.status, headers, _closing(response, client))
+
+
+async def _closing(response: Response, client: HTTPClient) -> AsyncIterator[bytes]:
+    """Yield the body, and close the connection at its end."""
+    try:
+        if not isinstance(response.body, bytes):
+            async for chunk in response.body:
+                yield chunk
+    finally:
+        await response.aclose()
+        await client.close()
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _first_port(pod: JSONObject) -> str:
+    ports = (port for container in pod["spec"]["containers"] for port in container.get("ports") or ())
+    return next((str(each["containerPort"]) for each in ports), "")
+
+
+def _query(request: Request) -> str:
+    return f"?{request.query}" if request.query else ""
+
+
+def _forwarded(request: Request) -> dict[str, str]:
+    """Return the headers of a client's request as the program gets them."""
+    sent = {
+        name: value
+        for name, value in request.headers.items()
+        if name not in _NOT_SENT and not name.startswith("impersonate-")
+    }
+    if request.peer is not None and request.peer.address:
+        earlier, host = sent.get("x-forwarded-for"), request.peer.address.rpartition(":")[0].strip("[]")
+        sent["x-forwarded-for"] = f"{earlier}, {host}" if earlier else host
+    return sent | {
+        "x-forwarded-host": request.headers.get("host", ""),
+        "x-forwarded-proto": "https",
+        "x-forwarded-uri": request.path,
+    }
+
+
+def _answered(headers: Mapping[str, str], origin: str, prefix: str) -> dict[str, str]:
+    kept = {name: value for name, value in headers.items() if name not in _NOT_ANSWERED}
+    location = kept.get("location", "")
+    if location.startswith(f"{origin}/") or (location.startswith("/") and not location.startswith("//")):
+        parts = urlsplit(location)
+        kept["location"] = f"{prefix}{parts.path}" + (f"?{parts.query}" if parts.query else "")
+    return kept

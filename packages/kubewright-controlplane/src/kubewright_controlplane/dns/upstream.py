@@ -1,0 +1,47 @@
+"""Queries to the resolvers of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import dns.asyncquery
+import dns.entropy
+import dns.exception
+import dns.message
+
+_SECONDS: Final = 4.0
+"""How long each resolver may take."""
+_ATTEMPTS: Final = 2
+"""The number of resolvers that are asked, one after the other."""
+
+
+class Upstream:
+    """Asks the resolvers in a file like `/etc/resolv.conf`, except the server's own address."""
+
+    def __init__(self, own: str, config: Path) -> None:
+        self._own = own
+        self._config = config
+
+    async def ask(self, query: dns.message.Message) -> dns.message.Message | None:
+        """Return the answer of a resolver; None if none answers."""
+        sent = dns.message.from_wire(query.to_wire())
+        sent.id = dns.entropy.random_16()
+        for address in (await asyncio.to_thread(self._resolvers))[:_ATTEMPTS]:
+            try:
+                answer, _ = await dns.asyncquery.udp_with_fallback(sent, address, timeout=_SECONDS)
+            except (dns.exception.DNSException, OSError, EOFError):
+                continue
+            answer.id = query.id
+            return answer
+        return None
+
+    def _resolvers(self) -> Sequence[str]:
+        try:
+            lines = self._config.read_text(errors="replace").splitlines()
+        except OSError:
+            return []
+        words = [line.split() for line in lines]
+        return [each[1] for each in words if len(each) > 1 and each[0] == "nameserver" and each[1] != self._own]

@@ -1,0 +1,426 @@
+"""Pods that run as processes in a sandbox, as their programs and kubectl see them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from integration.kubectl import KUBECTL, Kubectl
+from integration.programs import Programs, is_running, status
+from integration.programs import programs as programs
+from kubewright import ObjectMeta
+from kubewright.apis.core.v1 import ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod
+from kubewright.apis.storage.v1 import StorageClass
+from kubewright.client import MergePatch
+from kubewright.models import codec
+from kubewright.testing import eventually
+from kubewright_controlplane import Environment
+from kubewright_controlplane.kubelet.images import Image
+
+
+def reason_without_sandbox() -> str:
+    """Return why there are no sandboxes on this machine; empty if there are."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed"
+    probe = ["bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--proc", "/proc", "true"]
+    done = subprocess.run(probe, capture_output=True, text=True)
+    return "" if done.returncode == 0 else f"bubblewrap does not work here: {done.stderr}"
+
+
+def static_busybox() -> str:
+    """Return the path of a busybox that needs no libraries. Skips if there is none."""
+    busybox = shutil.which("busybox")
+    if busybox is None or b"not a dynamic" not in subprocess.run(["ldd", busybox], capture_output=True).stderr:
+        pytest.skip("no busybox without libraries on this machine")
+    return busybox
+
+
+pytestmark = pytest.mark.skipif(bool(reason_without_sandbox()), reason=reason_without_sandbox() or "-")
+needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+
+SHELL = "registry.test/shell"
+
+
+@pytest_asyncio.fixture
+async def shells(programs: Programs) -> AsyncIterator[Programs]:
+    """Programs with an image that runs shell commands in a sandbox."""
+    programs.table.put(SHELL, Image(("/bin/sh", "-c")))
+    yield programs
+    programs.table.remove(SHELL)
+
+
+@pytest.fixture
+def kubectl(programs: Programs) -> Kubectl:
+    return Kubectl(programs.cluster.kubeconfig(), programs.namespace)
+
+
+async def output(shells: Programs, script: str, name: str = "p", **more: Any) -> str:
+    """Run a script to its end in a Pod. Returns its log."""
+    spec = {key: more.pop(key) for key in ("volumes", "securityContext", "hostAliases") if key in more}
+    await shells.pod([{"image": SHELL, "args": [script], **more}], name=name, restartPolicy="Never", **spec)
+    await shells.until(lambda pod: pod.status.phase in ("Succeeded", "Failed"), name)
+    return await shells.log(name=name)
+
+
+async def test_volumes_are_at_their_real_paths_and_change_with_their_objects(shells: Programs) -> None:
+    meta = ObjectMeta(name="cm", namespace=shells.namespace)
+    held = await shells.client.create(ConfigMap(metadata=meta, data={"a": "first\n", "page.html": "page\n"}))
+    script = """
+        cat /etc/nginx/nginx.conf /usr/share/nginx/html/page.html /usr/share/nginx/deep/sub/here
+        cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo
+        until grep -q second /usr/share/nginx/html/a; do sleep 0.05; done
+        echo changed; sleep 1000
+    """
+    mounts = [
+        {"name": "cm", "mountPath": "/usr/share/nginx/html"},
+        {"name": "cm", "mountPath": "/etc/nginx/nginx.conf", "subPath": "a"},
+        {"name": "scratch", "mountPath": "/usr/share/nginx/deep/sub", "subPath": "one/two"},
+    ]
+    fill = {"name": "fill", "image": SHELL, "args": ["echo written > /s/one/two/here"], "volumeMounts": [
+        {"name": "scratch", "mountPath": "/s"},
+        {"name": "scratch", "mountPath": "/t", "subPath": "one/two"},
+    ]}  # fmt: skip
+    await shells.pod(
+        [{"image": SHELL, "args": [script], "volumeMounts": mounts}],
+        volumes=[{"name": "cm", "configMap": {"name": "cm"}}, {"name": "scratch", "emptyDir": {}}],
+        initContainers=[fill],
+    )
+    said = await shells.says(f"{shells.namespace}\n")
+    assert said.startswith("first\npage\nwritten\n")
+    held.data = {"a": "second\n", "page.html": "page\n"}
+    await shells.client.update(held)
+    await shells.says("changed")
+
+
+LOOK = """
+import os
+paths = ["/proc/sys/kernel/core_pattern", "/proc/sys", "/proc/irq", "/sys/kernel", "/etc/hosts", "/usr/bin"]
+if os.geteuid() == 0:  # the owner, who could change their modes
+    paths += ["/proc/1/exe", "/dev/null", "/dev/urandom"]
+for path in paths:
+    if os.path.exists(path) and not os.statvfs(path).f_flag & os.ST_RDONLY:
+        print(path, "is on a mount that can be written")
+print("looked")
+"""
+"""A program that looks only: it must not harm the machine when the sandbox is broken."""
+
+
+async def test_a_container_can_change_nothing_outside_its_folder(shells: Programs, tmp_path: Path) -> None:
+    meta = ObjectMeta(name="look", namespace=shells.namespace)
+    await shells.client.create(ConfigMap(metadata=meta, data={"look.py": LOOK}))
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    script = f"""
+        /usr/bin/python3 /look/look.py
+        for path in {precious} /usr/new /home/new/new /.image/new/new /etc/hosts; do
+            (echo lost > $path) 2>/dev/null && echo wrote $path
+        done
+        mount -o remount,rw /usr 2>/dev/null && echo remounted
+        umount /usr 2>/dev/null && echo unmounted
+        mknod /tmp/disk b 8 0 2>/dev/null && echo made a device
+        for folder in / /etc /var/log /var/lib /tmp /run /dev/shm /root; do
+            echo own > $folder/new || echo cannot write $folder
+        done
+        cat /etc/new
+    """
+    said = await output(
+        shells,
+        script,
+        volumes=[{"name": "look", "configMap": {"name": "look"}}],
+        volumeMounts=[{"name": "look", "mountPath": "/look"}],
+    )
+    assert said == "looked\nown\n"
+    assert precious.read_text() == "kept"
+    assert not Path("/etc/new").exists()
+
+
+async def test_each_run_starts_with_a_fresh_root(shells: Programs) -> None:
+    script = "ls /data /tmp; touch /data/x /tmp/x; exit 1"
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    await shells.pod(
+        [{"image": SHELL, "args": [script], "volumeMounts": mounts}], volumes=[{"name": "data", "emptyDir": {}}]
+    )
+    await shells.until(lambda pod: status(pod).restart_count)
+    assert await shells.says("x") == "/data:\nx\n\n/tmp:\n"
+
+
+async def test_a_container_has_its_own_names_and_processes(shells: Programs) -> None:
+    script = "hostname; echo $$$$; cat /etc/hostname; cat /etc/hosts; ls -d /proc/[0-9]* | wc -l"
+    said = await output(
+        shells, script, name="web-0", hostAliases=[{"ip": "10.1.2.3", "hostnames": ["db.test", "other.test"]}]
+    )
+    pod = await shells.get("web-0")
+    lines = said.splitlines()
+    assert lines[:3] == ["web-0", "2", "web-0"]
+    assert f"{pod.status.pod_ip}\tweb-0" in lines
+    assert "10.1.2.3\tdb.test\tother.test" in lines
+    assert int(lines[-1]) < 10
+
+
+async def test_the_security_context_is_followed(shells: Programs) -> None:
+    user = {"runAsUser": 1234, "runAsGroup": 2345, "readOnlyRootFilesystem": True}
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    script = "id -u; id -g; echo x > /data/x && stat -c %u /data/x; (echo x > /new) 2>/dev/null || echo read-only"
+    said = await _with_context(shells, script, user, mounts)
+    assert said.split() == ["1234", "2345", "1234", "read-only"]
+    if os.geteuid() == 0:
+        await shells.pod([{"image": SHELL, "args": ["true"], "securityContext": {"runAsNonRoot": True}}], name="q")
+        pod = await shells.until(lambda pod: status(pod).state.waiting.reason != "ContainerCreating", "q")  # type: ignore[union-attr]
+        assert "runAsNonRoot" in str(status(pod).state)
+
+
+async def _with_context(shells: Programs, script: str, context: dict[str, Any], mounts: list[dict[str, str]]) -> str:
+    container = {"image": SHELL, "args": [script], "securityContext": context, "volumeMounts": mounts}
+    await shells.pod([container], restartPolicy="Never", volumes=[{"name": "data", "emptyDir": {}}])
+    await shells.until(lambda pod: pod.status.phase in ("Succeeded", "Failed"))
+    return await shells.log()
+
+
+async def test_a_link_in_a_volume_does_not_lead_a_subpath_out_of_it(shells: Programs, tmp_path: Path) -> None:
+    link = {"name": "link", "image": SHELL, "args": ["ln -s / /s/out"]}
+    mounts = [{"name": "scratch", "mountPath": "/s"}]
+    out = [{"name": "scratch", "mountPath": "/o", "subPath": f"out{tmp_path}/new"}]
+    await shells.pod(
+        [{"image": SHELL, "args": ["true"], "volumeMounts": out}],
+        volumes=[{"name": "scratch", "emptyDir": {}}],
+        initContainers=[link | {"volumeMounts": mounts}],
+    )
+    assert any("outside its volume" in each for each in await shells.events("FailedMount"))
+    assert not list(tmp_path.iterdir())
+
+
+async def test_signals_exit_codes_and_messages_pass_the_sandbox(shells: Programs) -> None:
+    script = "trap 'echo bye > /dev/termination-log; exit 7' TERM; echo up; while :; do sleep 0.05; done"
+    finalizers = MergePatch({"metadata": {"finalizers": ["test.kubewright.dev/hold"]}})
+    await shells.pod([{"image": SHELL, "args": [script]}])
+    pod = await shells.client.patch(Pod, finalizers, name="p", namespace=shells.namespace)
+    await shells.says("up")
+    await shells.client.delete(pod)
+    pod = await shells.until(lambda pod: status(pod).state.terminated)  # type: ignore[union-attr]
+    state = status(pod).state
+    assert state is not None
+    assert state.terminated is not None
+    assert (state.terminated.exit_code, state.terminated.message) == (7, "bye\n")
+    await shells.client.patch(Pod, MergePatch({"metadata": {"finalizers": None}}), name="p", namespace=shells.namespace)
+    await shells.client.wait_until_gone(Pod, "p", namespace=shells.namespace)
+
+
+async def test_a_missing_program_is_named(shells: Programs) -> None:
+    await shells.pod([{"image": SHELL, "command": ["no-such-program"]}], restartPolicy="Never")
+    pod = await shells.until(lambda pod: pod.status.phase == "Failed")
+    state = status(pod).state
+    assert state is not None
+    assert state.terminated is not None
+    assert (state.terminated.exit_code, state.terminated.reason) == (128, "StartError")
+    assert '"no-such-program": executable file not found in $PATH' in (state.terminated.message or "")
+
+
+async def test_a_script_from_a_config_map_can_be_the_program(shells: Programs) -> None:
+    meta = ObjectMeta(name="cm", namespace=shells.namespace)
+    await shells.client.create(ConfigMap(metadata=meta, data={"run.sh": "#!/bin/sh\necho ran in $PWD\n"}))
+    mounts = [{"name": "cm", "mountPath": "/scripts"}]
+    await shells.pod(
+        [{"image": SHELL, "command": ["/scripts/run.sh"], "volumeMounts": mounts, "workingDir": "/work/here"}],
+        volumes=[{"name": "cm", "configMap": {"name": "cm", "defaultMode": 0o755}}],
+        restartPolicy="Never",
+    )
+    await shells.says("ran in /work/here\n")
+
+
+async def test_an_image_with_files_of_its_own_sees_only_these(shells: Programs, tmp_path: Path) -> None:
+    busybox = static_busybox()
+    (tmp_path / "bin").mkdir()
+    shutil.copy(busybox, tmp_path / "bin/busybox")
+    (tmp_path / "bin/sh").symlink_to("busybox")
+    (tmp_path / "greeting").write_text("hello\n")
+    shells.table.put("registry.test/own", Image(("sh", "-c"), root=str(tmp_path)))
+    try:
+        script = "busybox cat /greeting; busybox ls /; (echo x > /bin/new) 2>/dev/null || echo read-only"
+        await shells.pod([{"image": "registry.test/own", "args": [script]}], restartPolicy="Never")
+        said = await shells.says("read-only")
+    finally:
+        shells.table.remove("registry.test/own")
+    assert said.splitlines()[0] == "hello"
+    assert "usr" not in said.split()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["bin", "greeting"]
+
+
+@needs_kubectl
+async def test_exec_and_probes_run_in_the_sandbox(shells: Programs, kubectl: Kubectl) -> None:
+    probe = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1}
+    hook = {"postStart": {"exec": {"command": ["touch", "/tmp/started"]}}}
+    container = {"image": SHELL, "args": ["sleep 1000"], "readinessProbe": probe, "lifecycle": hook}
+    await shells.pod([container])
+    await shells.until(is_running)
+    said = await kubectl("exec", "p", "--", "sh", "-c", "hostname; ls /tmp; ls -d /proc/[0-9]* | wc -l")
+    assert said.split()[:2] == ["p", "started"]
+    assert int(said.split()[-1]) < 12
+    await kubectl("exec", "p", "--", "touch", "/tmp/ready")
+    await shells.until(lambda pod: status(pod).ready)
+    refused = "mount -o remount,rw /usr; echo x > /usr/new; umount /usr; echo $?"
+    assert (await kubectl("exec", "p", "--", "sh", "-c", f"({refused}) 2>/dev/null")).strip() != "0"
+    await kubectl("exec", "p", "--", "sh", "-c", "exit 7", fails=True)
+    assert await kubectl("exec", "-i", "p", "--", "cat", given="hello") == "hello"
+    assert "no-such" in await kubectl("exec", "p", "--", "no-such", fails=True)
+
+
+@needs_kubectl
+async def test_exec_into_a_container_of_another_user_has_no_privileges(shells: Programs, kubectl: Kubectl) -> None:
+    context = {"runAsUser": 0 if os.geteuid() else 4321}
+    await shells.pod([{"image": SHELL, "args": ["sleep 1000"], "securityContext": context}])
+    await shells.until(is_running)
+    said = await kubectl("exec", "p", "--", "sh", "-c", "id -u; grep CapEff /proc/self/status")
+    assert said.split() == [str(context["runAsUser"]), "CapEff:", "0000000000000000"]
+
+
+async def test_nothing_of_a_pod_outlives_its_first_process(shells: Programs) -> None:
+    script = "setsid sleep 1234567 & sleep 0.2; ls /proc | grep -c '^[0-9]'; exit 0"
+    await output(shells, script)
+    found = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _reads(path) == b"sleep\x001234567\x00"]
+    assert not found
+
+
+def _reads(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+async def test_a_python_program_of_this_machine_runs_in_the_sandbox(programs: Programs, tmp_path: Path) -> None:
+    (tmp_path / "greeting.py").write_text("TEXT = 'hello'")
+    program = "import greeting, os; print(greeting.TEXT, os.getcwd(), os.listdir('/tmp'))"
+    image = programs.image(program, sandbox=True, env={"PYTHONPATH": str(tmp_path)})
+    await programs.pod([{"image": image}], restartPolicy="Never")
+    said = await programs.says("hello")
+    assert said.startswith("hello / [")
+    assert "kubewright" not in said
+
+
+async def test_a_claim_keeps_its_data_until_it_is_deleted(shells: Programs) -> None:
+    await shells.client.create(claim(shells, "data"))
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    assert await output(shells, "echo kept > /data/x", "one", volumes=volumes, volumeMounts=mounts) == ""
+    assert await output(shells, "cat /data/x", "two", volumes=volumes, volumeMounts=mounts) == "kept\n"
+    reading = [{"name": "data", "mountPath": "/data", "readOnly": True}]
+    said = await output(shells, "echo x > /data/x || echo refused", "three", volumes=volumes, volumeMounts=reading)
+    assert said.endswith("refused\n")
+    bound = await shells.client.get(PersistentVolumeClaim, "data", namespace=shells.namespace)
+    table = shells.cluster.config.image_table
+    assert table is not None
+    folder = table.parent / "volumes" / str(bound.spec.volume_name)
+    assert (folder / "x").read_text() == "kept\n"
+    for name in ("one", "two", "three"):
+        await shells.client.delete(Pod, name, namespace=shells.namespace)
+    await shells.client.delete(bound)
+
+    async def removed() -> None:
+        assert not folder.exists()
+
+    await eventually(removed)
+
+
+async def test_a_retained_volume_keeps_its_data(shells: Programs) -> None:
+    keeping = StorageClass(
+        metadata=ObjectMeta(name=f"{shells.namespace}-keeping"),
+        provisioner="simulation.kubewright.dev",
+        reclaim_policy="Retain",
+        volume_binding_mode="WaitForFirstConsumer",
+    )
+    await shells.client.create(keeping)
+    await shells.client.create(claim(shells, "data", storage_class_name=keeping.metadata.name))
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    assert await output(shells, "echo kept > /data/x", volumes=volumes, volumeMounts=mounts) == ""
+    bound = await shells.client.get(PersistentVolumeClaim, "data", namespace=shells.namespace)
+    table, volume = shells.cluster.config.image_table, str(bound.spec.volume_name)
+    assert table is not None
+    await shells.client.delete(Pod, "p", namespace=shells.namespace)
+    await shells.client.delete(bound)
+    await shells.client.wait_until_gone(PersistentVolumeClaim, "data", namespace=shells.namespace)
+    await shells.client.delete(PersistentVolume, volume)
+    await shells.client.wait_until_gone(PersistentVolume, volume)
+    assert (table.parent / "volumes" / volume / "x").read_text() == "kept\n"
+    await shells.client.delete(keeping)
+
+
+def claim(shells: Programs, name: str, **spec: Any) -> PersistentVolumeClaim:
+    document = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    made = codec.from_dict(PersistentVolumeClaim, {"spec": document})
+    made.metadata = ObjectMeta(name=name, namespace=shells.namespace)
+    made.spec.storage_class_name = spec.get("storage_class_name")
+    return made
+
+
+async def test_an_ephemeral_volume_has_a_claim_of_its_own(shells: Programs) -> None:
+    template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}}
+    volumes = [
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}},
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+    ]
+    mounts = [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes]
+    script = "echo x > /scratch/x && cat /scratch/x; stat -f -c %T /memory"
+    assert await output(shells, script, volumes=volumes, volumeMounts=mounts) == "x\ntmpfs\n"
+
+
+async def test_a_host_path_is_refused_unless_it_is_allowed(shells: Programs, tmp_path: Path) -> None:
+    volume = {"name": "host", "hostPath": {"path": str(tmp_path), "type": "Directory"}}
+    mounts = [{"name": "host", "mountPath": "/host"}]
+    await shells.pod([{"image": SHELL, "args": ["true"], "volumeMounts": mounts}], volumes=[volume])
+    assert any("--allow-host-path" in each for each in await shells.events("FailedMount"))
+
+
+async def test_allowed_host_paths_follow_their_types(tmp_path: Path) -> None:
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "allowed/out").symlink_to(tmp_path)
+    images = {SHELL: Image(("/bin/sh", "-c"))}
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(Environment(images=images, host_paths=[tmp_path / "allowed"]))
+        namespace = await stack.enter_async_context(cluster.namespace())
+        shells = Programs(cluster, namespace)
+        paths = [("made/here", "DirectoryOrCreate"), ("file", "FileOrCreate")]
+        volumes = [
+            {"name": f"v{number}", "hostPath": {"path": f"{tmp_path}/allowed/{path}", "type": kind}}
+            for number, (path, kind) in enumerate(paths)
+        ]
+        mounts = [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes]
+        assert await output(shells, "echo x > /v0/x; echo y > /v1", volumes=volumes, volumeMounts=mounts) == ""
+        assert (tmp_path / "allowed/made/here/x").read_text() == "x\n"
+        assert (tmp_path / "allowed/file").read_text() == "y\n"
+        for path, kind, message in (("out", "", "may not use"), ("absent", "Directory", "is not a directory")):
+            volume = {"name": "host", "hostPath": {"path": f"{tmp_path}/allowed/{path}", "type": kind}}
+            mount = [{"name": "host", "mountPath": "/host"}]
+            pod = [{"image": SHELL, "args": ["true"], "volumeMounts": mount}]
+            await shells.pod(pod, volumes=[volume], name=path)
+            waiting = await shells.until(lambda pod: status(pod).state.waiting.message, path)  # type: ignore[union-attr]
+            assert message in str(status(waiting).state)
+
+
+async def test_a_group_owns_the_volumes_and_reads_its_token(shells: Programs) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files to a group")
+    script = """
+        id -u; id -G; stat -c %g /data; echo x > /data/x && stat -c %u:%g /data/x
+        cd /var/run/secrets/kubernetes.io/serviceaccount && test -n "$(cat token)" && stat -L -c %a:%u:%g token
+        echo out > /dev/stdout
+    """
+    said = await output(
+        shells,
+        script,
+        securityContext={"runAsUser": 1234, "runAsGroup": 2345, "fsGroup": 3456, "supplementalGroups": [4567]},
+        volumes=[{"name": "data", "emptyDir": {}}],
+        volumeMounts=[{"name": "data", "mountPath": "/data"}],
+    )
+    user, groups, *rest = said.splitlines()
+    assert user == "1234"
+    assert sorted(groups.split()) == ["2345", "3456", "4567"]
+    assert rest == ["3456", "1234:3456", "640:1234:3456", "out"]
