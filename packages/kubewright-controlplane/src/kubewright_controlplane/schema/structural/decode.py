@@ -75,7 +75,7 @@ class _TypeMismatch(Exception):
             return f"cannot restore slice from {kind}"
         if "." in self.go_type:
             return f"cannot restore struct from: {kind}"
-        if kind in ("map", "slice"):
+        if kind in ("bool", "map", "slice", "string") or self.go_type == "bool":
             return f"unrecognized type: {self.go_type}"
         return f"cannot convert {go_type} to {self.go_type}"
 

@@ -80,7 +80,7 @@ def workload_warnings(obj: JSONObject, old: JSONObject | None, template: JSONObj
 
 
 def name_warnings(obj: JSONObject) -> list[str]:
-    """Return the warning about a name that is no DNS label, although Pods are named after it."""
+    """Return the warning about a name that is not a DNS label, although Pods are named after it."""
     wrong = names.dns1123_label(obj["metadata"]["name"])
     why = (
         "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
