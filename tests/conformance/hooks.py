@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import secrets
@@ -55,6 +56,27 @@ class Call:
         return request
 
 
+class Together:
+    """Calls of a webhook that wait for each other."""
+
+    def __init__(self, count: int) -> None:
+        self._missing = count
+        self._complete = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Wait until all calls wait, or a request is answered, because its webhook was not called."""
+        self._missing -= 1
+        if self._missing <= 0:
+            self._complete.set()
+        await self._complete.wait()
+
+    async def of(self, request: Awaitable[Answer]) -> Answer:
+        """Return the answer to one of the requests."""
+        answer = await request
+        self._complete.set()
+        return answer
+
+
 @dataclass
 class Hooks:
     """A server of webhooks. `on` sets what a path answers; without that, it allows everything."""
@@ -91,6 +113,13 @@ class Hooks:
         self._actions[path] = [action] * times
         yield
         self._actions.pop(path, None)
+
+    @asynccontextmanager
+    async def answering_together(self, path: str, count: int) -> AsyncIterator[Together]:
+        """Let that many calls of a path wait for each other, or for the answer of one of the requests."""
+        together = Together(count)
+        async with self.before_answer(path, together.wait, times=count + 1):
+            yield together
 
     def called(self, path: str = "") -> list[Object]:
         """Return the requests that a path, or any path, got."""

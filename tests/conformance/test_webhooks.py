@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from conformance.hooks import GROUP, Hooks, Object, add, config_map, deployment, patched, rule
-from conformance.rawapi import API
+from conformance.rawapi import API, Answer, until
 
 MAPS = rule("configmaps")
 
@@ -415,3 +416,48 @@ async def test_conditions_have_a_budget(api: API, ns: str, hooks: Hooks) -> None
     await hooks.validate(hooks.webhook("/v", MAPS, matchConditions=conditions, objectSelector=select))
     answer = (await api.post(f"{ns}/configmaps", config_map("a", {"costly": "yes"}))).expect(403)
     assert answer.message.endswith("running out of cost budget, no further validation rules will be run")
+
+
+# Writes that wait at the same time
+
+
+async def test_two_services_that_wait_for_a_webhook_never_share_an_address(api: API, ns: str, hooks: Hooks) -> None:
+    def service(name: str, ip: str = "", port: int = 0) -> Object:
+        chosen = {"clusterIP": ip} if ip else {}
+        ports = [{"port": 80, "nodePort": port} if port else {"port": 80}]
+        return {"metadata": {"name": name}, "spec": {"type": "NodePort", "ports": ports, **chosen}}
+
+    async def create_both(**wanted: Any) -> list[Answer]:
+        async with hooks.answering_together("/slow", 2) as answers:
+            return await asyncio.gather(
+                *(answers.of(api.post(f"{ns}/services", service(name, **wanted))) for name in ("a", "b"))
+            )
+
+    free = (await api.post(f"{ns}/services", service("c"))).expect(201).json["spec"]
+    (await api.delete(f"{ns}/services/c")).expect(200)
+    await hooks.validate(hooks.webhook("/slow", rule("services", operations=("CREATE",)), timeoutSeconds=30))
+    for wanted in ({"ip": free["clusterIP"]}, {"port": free["ports"][0]["nodePort"]}):
+        both = await create_both(**wanted)
+        assert sorted(each.status for each in both) == [201, 422], wanted
+        assert "already allocated" in max(both, key=lambda each: each.status).message
+        for name in ("a", "b"):
+            await api.delete(f"{ns}/services/{name}")
+    both = await create_both()
+    assert [each.status for each in both] == [201, 201]
+    assert len({each.json["spec"]["clusterIP"] for each in both}) == 2
+
+
+async def test_two_writes_that_wait_for_a_webhook_never_exceed_a_quota(api: API, ns: str, hooks: Hooks) -> None:
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"count/secrets": "1"}}}
+    (await api.post(f"{ns}/resourcequotas", quota)).expect(201)
+
+    async def is_counted() -> bool:
+        return "used" in (await api.get(f"{ns}/resourcequotas/q")).json.get("status", {})
+
+    await until(is_counted)
+    await hooks.validate(hooks.webhook("/slow", rule("secrets"), timeoutSeconds=30))
+    async with hooks.answering_together("/slow", 2) as answers:
+        both = await asyncio.gather(
+            *(answers.of(api.post(f"{ns}/secrets", {"metadata": {"name": name}})) for name in ("a", "b"))
+        )
+    assert sorted(each.status for each in both) == [201, 403]

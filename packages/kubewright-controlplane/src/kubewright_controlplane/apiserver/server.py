@@ -2,7 +2,8 @@
 
 The way of a request: authenticate, (impersonate), authorize, route, decode, default, admit, validate, record field
 ownership, commit, encode. There is no await between the read of the stored object and its commit, so a write is
-atomic because nothing else runs. A write that a webhook concerns does wait, and begins again if the object has changed.
+atomic because nothing else runs. A write that a webhook concerns, or that is large and runs on the worker, does wait,
+and begins again if the object has changed.
 
 The parts of `APIServer`:
 
@@ -12,6 +13,7 @@ The parts of `APIServer`:
     authorization   RBAC               decides what users may do; observes roles and bindings
     kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
     admission       Chain              plugins, policies and webhooks that change or reject writes
+    worker          Worker             the thread for large requests
     apiextensions   Definitions        serves CustomResourceDefinitions; observes their commits
     aggregator      Aggregator         passes requests on to extension servers; observes APIServices
 
@@ -43,6 +45,7 @@ from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.paths import PathEndpoints
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo, parse_target
 from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoints
+from kubewright_controlplane.apiserver.endpoints.worker import Worker
 from kubewright_controlplane.apiserver.kinds import builtin
 from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
@@ -93,7 +96,8 @@ class APIServer:
         self._history_expiry = HistoryExpiry(self._store, self.options.history_seconds, self.options.clock)
         self._type_checking = TypeChecking(self.resources, self.options.clock)
         self._metrics = Metrics(self.resources)
-        self._resource_endpoints = ResourceEndpoints(self.resources, self.options.clock)
+        self._worker = Worker()
+        self._resource_endpoints = ResourceEndpoints(self.resources, self._worker, self.options.clock)
         self._path_endpoints = PathEndpoints(
             self.resources,
             self._aggregator.extensions,
@@ -183,6 +187,7 @@ class APIServer:
         self._type_checking.close()
         await self._aggregator.close()
         await self._webhooks.close()
+        self._worker.close()
         await self._store.close()
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, Final, Literal, TypeAlias
 
 from kubewright.machinery.json import JSONObject, is_array, is_object
@@ -137,14 +138,19 @@ def _written_zero(node: Node) -> object:
 
 
 class Components:
-    """The nodes of built-in kinds. Each component is built once."""
+    """The nodes of built-in kinds. Each component is built once, by one thread at a time."""
 
     def __init__(self, components: Mapping[str, JSONObject]) -> None:
         self._components = components
         self._built: dict[str, Node] = {}
+        self._lock = Lock()
 
     def node(self, name: str) -> Node:
         """Return the node of a component by its OpenAPI name. Raises KeyError for an unknown name."""
+        with self._lock:
+            return self._node(name)
+
+    def _node(self, name: str) -> Node:
         built = self._built.get(name)
         if built is None:
             special = _SPECIAL_COMPONENTS.get(name, "")
@@ -152,7 +158,7 @@ class Components:
             built = Node(go_type=f"{package.rpartition('.')[2]}.{kind}", special=special)
             self._built[name] = built
             if name.startswith(f"{_SCHEMA_PROPS}Or"):
-                built.alternative = self.node(_SCHEMA_PROPS)
+                built.alternative = self._node(_SCHEMA_PROPS)
             self._fill(built, self._components[name])
             if field := _OMITTED_LISTS.get(name):
                 built.properties[field] = replace(built.properties[field], zero="omitted")
@@ -169,7 +175,7 @@ class Components:
             node = Node()
             self._fill(node, schema)
             return node
-        shared = self.node(reference.rpartition("/")[2])
+        shared = self._node(reference.rpartition("/")[2])
         facts = _merge_facts(schema)
         if "default" in schema:
             facts["default"] = schema["default"]

@@ -25,8 +25,12 @@ class NamespaceLifecycle(Plugin):
             if attributes.operation == "DELETE" and attributes.name in _IMMORTAL:
                 raise rejection(attributes, "this namespace may not be deleted")
             return
+        self.validate(attributes)
+
+    def validate(self, attributes: Attributes) -> None:
+        """Check the namespace, a second time for writes that have waited."""
         namespace = attributes.namespace
-        if not namespace or attributes.operation != "CREATE":
+        if not namespace or attributes.operation != "CREATE" or attributes.resource.qualified == "namespaces":
             return
         terminating = self._terminating.get(namespace)
         if terminating is None:

@@ -18,6 +18,9 @@ class AdmissionPlugin(Protocol):
     `admit` may change `attributes.object`; `validate` sees the final object. Either rejects the write by raising an
     APIError, usually Forbidden. Writes of subresources pass through as well: a plugin checks `attributes` first and
     returns immediately if the write does not concern it.
+
+    For a large write, both run on the worker: they change only the object, except by `steps.on_loop` in `admit`.
+    `validate` runs again right before the commit of a write that has waited.
     """
 
     name: str

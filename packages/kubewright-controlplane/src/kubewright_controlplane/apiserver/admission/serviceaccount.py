@@ -14,6 +14,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.schema.steps import on_loop
 
 _DEFAULT: Final = "default"
 _MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -48,7 +49,8 @@ class ServiceAccount(Plugin):
         registry = self._resources.registry("serviceaccounts")
         account = registry.read(name, attributes.namespace)
         if account is None and name == _DEFAULT and not attributes.dry_run:
-            account = registry.create({"metadata": {"name": name}}, attributes.namespace).object
+            on_loop(lambda: registry.create({"metadata": {"name": name}}, attributes.namespace))
+            account = registry.read(name, attributes.namespace)
         if account is None:
             place = f"{attributes.namespace}/{name}"
             why = f'error looking up service account {place}: serviceaccount "{name}" not found'

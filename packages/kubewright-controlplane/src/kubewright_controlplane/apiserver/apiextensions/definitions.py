@@ -76,7 +76,7 @@ class Definitions:
         accept_names(settled, taken=taken, now=self._now())
         if settled.get("status") == target.old.get("status"):
             return False
-        registry.replace(target, settled)
+        registry.write_status(target, settled)
         return True
 
     def _accept_names_of_group(self, group: str) -> None:
@@ -123,7 +123,7 @@ class Definitions:
         crd = target.draft()
         message = "CustomResource deletion is in progress"
         set_terminating(crd, "InstanceDeletionInProgress", message, self._now(), holds=True)
-        registry.replace(target, crd)
+        registry.write_status(target, crd)
 
     def _delete_instances(self, crd: JSONObject) -> None:
         registry = self._resources.unserved(stored_resource(crd))
@@ -151,7 +151,7 @@ class Definitions:
             reason, message = "NeverEstablished", "resource was never established"
         set_terminating(crd, reason, message, self._now(), holds=False)
         crd["metadata"]["finalizers"] = [each for each in finalizers if each != CLEANUP_FINALIZER]
-        registry.replace(target, crd)
+        registry.write_status(target, crd)
 
     def _now(self) -> str:
         return time.format(self._clock.now())

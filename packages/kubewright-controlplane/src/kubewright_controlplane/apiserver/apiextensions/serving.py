@@ -26,10 +26,14 @@ from kubewright_controlplane.apiserver.apiextensions.instances import (
     text_at,
 )
 from kubewright_controlplane.apiserver.registry.model import Attributes, Resource, Subresource
+from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusView
+from kubewright_controlplane.schema.steps import lengthen
 from kubewright_controlplane.schema.structural.schema import Schema
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+_LARGE: Final = 32 * 1024
+"""Bytes of a schema that is compiled on the worker."""
 _STABILITY: Final = {None: 2, "beta": 1, "alpha": 0}
 
 
@@ -170,7 +174,15 @@ def schema_loaders(crd: JSONObject) -> dict[str, Callable[[], Schema]]:
 def _schema_loader(crd: JSONObject, version: str) -> Callable[[], Schema]:
     """Return a function that compiles the schema of a version."""
     declared = next(each for each in crd["spec"]["versions"] if each["name"] == version)
-    return cache(partial(Schema.from_crd, declared["schema"]["openAPIV3Schema"]))
+    schema: JSONObject = declared["schema"]["openAPIV3Schema"]
+
+    @cache
+    def load() -> Schema:
+        if len(encode_json(schema)) > _LARGE:
+            lengthen()
+        return Schema.from_crd(schema)
+
+    return load
 
 
 def _storage_version_hash(group: str, version: str, kind: str) -> str:

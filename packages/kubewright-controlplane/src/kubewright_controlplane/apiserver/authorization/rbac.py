@@ -80,6 +80,9 @@ class RBAC:
     Guarantees
         A check sees every earlier `put` and `remove`.
         A member of `system:masters` may do anything, whatever the rules.
+
+    Written by one thread. Any thread may check: it sees the rules before or after a change, and leaves no decision by
+    the rules before it.
     """
 
     def __init__(self, *, allow_all: bool = False) -> None:
@@ -96,7 +99,7 @@ class RBAC:
         """Add or replace a Role, ClusterRole, RoleBinding or ClusterRoleBinding."""
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
-        self._verdicts.clear()
+        self._verdicts = {}
         if kind in ("Role", "ClusterRole"):
             self._roles[key] = compile_rules(obj.get("rules"))
             return
@@ -108,7 +111,7 @@ class RBAC:
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Remove a deleted role or binding."""
-        self._verdicts.clear()
+        self._verdicts = {}
         if kind in ("Role", "ClusterRole"):
             self._roles.pop((namespace, name), None)
         else:
@@ -163,15 +166,16 @@ class RBAC:
         user = access.user
         place = (user.name, user.groups, access.namespace)
         asked = (access.verb, access.group, access.resource, access.subresource)
+        verdicts = self._verdicts
         try:
-            return self._verdicts[place][asked]
+            return verdicts[place][asked]
         except KeyError:
             names = self._names_allowed(access)
         if len(access.namespace) + sum(map(len, asked)) <= _LONGEST:  # a longer one names nothing that exists
             if self._kept >= _MAX_VERDICTS:
-                self._verdicts.clear()
+                verdicts = self._verdicts = {}
                 self._kept = 0
-            self._verdicts.setdefault(place, {})[asked] = names
+            verdicts.setdefault(place, {})[asked] = names
             self._kept += 1
         return names
 

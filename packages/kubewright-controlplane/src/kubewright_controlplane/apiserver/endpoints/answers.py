@@ -225,6 +225,11 @@ class Representation:
         self._form = form
         self._encode: Callable[[bytes], bytes] = _ENCODERS[encoding]
 
+    @property
+    def is_stored_form(self) -> bool:
+        """Whether objects are shown as they are stored, without encoding them again."""
+        return self.content_type == JSON and isinstance(self._form, WholeForm) and self._resource.from_storage is None
+
     def one(self, data: bytes) -> bytes:
         """Encode one object."""
         return self._encode(self._form.one(data))

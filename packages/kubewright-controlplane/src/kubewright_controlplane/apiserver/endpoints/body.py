@@ -14,7 +14,14 @@ from typing import Any, Never, TypeVar
 
 import msgspec
 
-from kubewright.machinery.errors import BadRequest, DecodeError, Invalid, StatusDetails, UnsupportedMediaType
+from kubewright.machinery.errors import (
+    BadRequest,
+    DecodeError,
+    Invalid,
+    RequestTooLarge,
+    StatusDetails,
+    UnsupportedMediaType,
+)
 from kubewright.machinery.fields import invalid
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
 from kubewright.machinery.json import DEPTH_LIMIT, JSONArray, JSONObject, is_array, is_object
@@ -51,7 +58,8 @@ _NULLS = (b"", b"null", b"---")
 _SHOWN_BYTES = 30
 _NO_KIND = "couldn't get version/kind; json parse error: "
 _ESCAPED = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<single>u[dD][89a-fA-F]..)|.)", re.DOTALL)
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_MOST_PARTS = 300_000
+"""Objects and lists in a body. To decode more, the parser would stop the event loop for too long."""
 _NOT_BRACKETS = bytes(each for each in range(256) if each not in b"{}[]")
 _STEP = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
@@ -156,10 +164,16 @@ def _paired(escape: re.Match[str]) -> str:
 
 
 def _check_depth(data: bytes) -> None:
-    """Raise DecodeError if JSON is nested too deeply. A document with few brackets cannot be."""
+    """Raise DecodeError if JSON is nested too deeply, and RequestTooLarge if it has too many objects and lists.
+
+    A document with few brackets cannot be nested deeply.
+    """
     if data.count(b"{") + data.count(b"[") <= DEPTH_LIMIT:
         return
-    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
+    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = b"".join(plain.split(b'"')[::2]).translate(None, _NOT_BRACKETS)
+    if len(brackets) > 2 * _MOST_PARTS:
+        raise RequestTooLarge(f"Request entity too large: it has more than {_MOST_PARTS} objects and lists")
     if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > DEPTH_LIMIT:
         raise DecodeError(f"exceeded max depth of {DEPTH_LIMIT}")
 

@@ -5,6 +5,7 @@ Follows apiserver's pkg/endpoints/handlers.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -28,9 +29,10 @@ from kubewright_controlplane.apiserver.endpoints.answers import (
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import SCALE_PRINTER, TableForm
 from kubewright_controlplane.apiserver.endpoints.watchsockets import watch_over_websocket
+from kubewright_controlplane.apiserver.endpoints.worker import LARGE, Steps, Worker
 from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
-from kubewright_controlplane.apiserver.registry.listing import Page, list_entries, parse_revision, reject_future
+from kubewright_controlplane.apiserver.registry.listing import Listing, Page, parse_revision, reject_future
 from kubewright_controlplane.apiserver.registry.metadata import match_namespace, metadata_of
 from kubewright_controlplane.apiserver.registry.model import (
     Action,
@@ -56,17 +58,25 @@ from kubewright_controlplane.apiserver.registry.watching import Watch
 from kubewright_controlplane.apiserver.registry.writes import Write, WriteResult
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.apiserver.user import UserInfo
+from kubewright_controlplane.schema.steps import StepTooLong
 
 _READS = frozenset({"get", "list", "watch"})
 _WRITE_ATTEMPTS = 5
 """As often kube-apiserver tries a patch; an update without resourceVersion it tries without end."""
+_DELETED_TOGETHER = 16
+"""Objects of a collection that are deleted before others are served."""
+_FEW = 500
+"""Objects of a list that is made on the event loop."""
+_FEW_BYTES = 1 << 20
+"""Bytes of a list in JSON that is made on the event loop."""
 
 
 class ResourceEndpoints:
     """Serves the paths below `/api/<version>` and `/apis/<group>/<version>`."""
 
-    def __init__(self, resources: ResourceSet, clock: Clock) -> None:
+    def __init__(self, resources: ResourceSet, worker: Worker, clock: Clock) -> None:
         self._resources = resources
+        self._worker = worker
         self._clock = clock
 
     async def serve(self, request: Request, info: RequestInfo, user: UserInfo) -> Response:
@@ -78,7 +88,7 @@ class ResourceEndpoints:
             return answers.page_not_found()
         if info.below_namespace and not registry.resource.namespaced:
             raise not_served()
-        call = _ResourceRequest(registry, request, info, user, self._clock)
+        call = _ResourceRequest(registry, request, info, user, Steps(self._worker, user.name), self._clock)
         try:
             response = await (call.subresource() if info.subresource else call.resource())
             if info.verb not in _READS:
@@ -94,8 +104,11 @@ class ResourceEndpoints:
 class _ResourceRequest:
     """One request for one resource."""
 
-    def __init__(self, registry: Registry, request: Request, info: RequestInfo, user: UserInfo, clock: Clock) -> None:
+    def __init__(
+        self, registry: Registry, request: Request, info: RequestInfo, user: UserInfo, steps: Steps, clock: Clock
+    ) -> None:
         self.warnings: list[str] = []
+        self._steps = steps
         self._registry = registry
         self._resource = registry.resource
         self._request = request
@@ -143,18 +156,25 @@ class _ResourceRequest:
         show = self._representation()
         reject_future(self._registry.store, parse_revision(self._query.text("resourceVersion")))
         entry = self._registry.entry(self._info.name, self._namespace)
-        data = await settle(lambda: served(self._resource, entry))
-        return answers.document(200, show.one(data), show.content_type)
+        self._steps.are_large = len(entry.data) > LARGE and not show.is_stored_form
+        data = await settle(lambda: show.one(served(self._resource, entry)), run=self._steps.run)
+        return answers.document(200, data, show.content_type)
 
     async def _list(self) -> Response:
         show = self._representation()
-        options = requestinfo.list_options(self._query, self._namespace)
-        page = list_entries(self._registry.store, self._resource, options)
-        return answers.document(200, await self._show_page(show, page), show.content_type)
+        return answers.document(200, await self._show_page(show, await self._page()), show.content_type)
+
+    async def _page(self) -> Page:
+        """Return the entries that the request selects."""
+        listing = Listing(self._registry.store, self._resource, requestinfo.list_options(self._query, self._namespace))
+        self._steps.are_large = len(listing) > _FEW
+        return await self._steps.run(listing.page)
 
     async def _show_page(self, show: Representation, page: Page) -> bytes:
         conversions = await conversions_for(self._resource, page.entries)
-        return await settle(lambda: show.page(page), conversions)
+        few = _FEW_BYTES if show.content_type == answers.JSON else LARGE
+        self._steps.are_large = len(page.entries) > _FEW or sum([len(each.data) for each in page.entries]) > few
+        return await settle(lambda: show.page(page), conversions, run=self._steps.run)
 
     async def _watch(self) -> Response:
         show = self._representation()
@@ -178,10 +198,12 @@ class _ResourceRequest:
             call = self._write_call("CreateOptions")
             return self._registry.begin_create(self._decode_body(call), self._namespace, call)
 
-        return _answer_write(show, await self._write(begin))
+        self._steps.are_large = len(self._request.body) > LARGE
+
+        return await self._answer_write(show, await self._write(begin))
 
     async def _update(self) -> Response:
-        return _answer_write(self._representation(), await self._replace(""))
+        return await self._answer_write(self._representation(), await self._replace(""))
 
     async def _replace(self, subresource: str, kind: GroupVersionKind | None = None) -> WriteResult:
         """Carry out a PUT."""
@@ -193,29 +215,36 @@ class _ResourceRequest:
                 conform_to(document_schema(kind), kind, obj, call)
             return self._registry.begin_update(self._info.name, obj, self._namespace, subresource, call)
 
-        return await self._write(begin)
+        return await self._write_named(begin)
 
     async def _delete(self) -> Response:
         show = self._representation()
-        options = requestinfo.delete_options(self._delete_document(), self._query, self._user)
+        options = await self._delete_options()
         deleted = await self._remove(self._info.name, self._namespace, options)
         if self._resource.strategy.delete_answers_object or not deleted.removed:
-            return _answer_write(show, deleted)
+            return await self._answer_write(show, deleted)
         return answers.json_document(200, self._deletion_status(deleted.object))
 
     async def _delete_collection(self) -> Response:
         show = self._representation()
-        options = requestinfo.delete_options(self._delete_document(), self._query, self._user)
-        page = list_entries(
-            self._registry.store, self._resource, requestinfo.list_options(self._query, self._namespace)
-        )
+        options = await self._delete_options()
+        page = await self._page()
         options.in_collection = True
-        for entry in page.entries:
+        for number, entry in enumerate(page.entries):
+            if number % _DELETED_TOGETHER == 0:
+                await asyncio.sleep(0)  # let others be served
             with suppress(NotFound):  # another delete came first
                 await self._remove(entry.name, entry.namespace, options)
         return answers.document(200, await self._show_page(show, page), show.content_type)
 
+    async def _delete_options(self) -> DeleteOptions:
+        self._steps.are_large = len(self._request.body) > LARGE
+        return await self._steps.run(
+            lambda: requestinfo.delete_options(self._delete_document(), self._query, self._user)
+        )
+
     async def _remove(self, name: str, namespace: str, options: DeleteOptions) -> WriteResult:
+        self._steps.are_large = self._registry.stored_size(name, namespace) > LARGE
         return await self._write(lambda: self._registry.begin_delete(name, namespace, options, self.warnings))
 
     # Subresources
@@ -244,24 +273,35 @@ class _ResourceRequest:
         if info.verb == "get":
             entry = self._registry.entry(info.name, self._namespace)
             read = served if view.kind is None else partial(_read_view, view)
-            data = await settle(lambda: read(self._resource, entry))
-            return answers.document(200, show.one(data), show.content_type)
+            self._steps.are_large = len(entry.data) > LARGE
+            data = await settle(lambda: show.one(read(self._resource, entry)), run=self._steps.run)
+            return answers.document(200, data, show.content_type)
         if info.verb == "patch":
             return await self._patch(info.subresource, show, view)
-        return _answer_write(show, await self._replace(info.subresource, view.kind), view)
+        return await self._answer_write(show, await self._replace(info.subresource, view.kind), view)
 
     async def _run_action(self, action: Action) -> Response:
         negotiate(self._accept, tables=False, metadata=True)  # what an action answers has no rows
         call = self._write_call("CreateOptions")
         kind = action.kind or self._resource.gvk
-        obj = self._decode_body(call, kind)
-        conform_to(document_schema(kind), kind, obj, call)
+
+        def decode() -> JSONObject:
+            obj = self._decode_body(call, kind)
+            conform_to(document_schema(kind), kind, obj, call)
+            return obj
+
+        self._steps.are_large = len(self._request.body) > LARGE
+        obj = await self._steps.run(decode)
         if self._resource.namespaced:
             match_namespace(self._resource, metadata_of(obj), self._namespace)
         attributes = self._attributes("CREATE", obj, call.options)
         await self._admit(attributes)
-        assert attributes.object is not None
-        answer = action.create(attributes.object, attributes)
+        admitted = attributes.object
+        assert admitted is not None
+        if action.only_reads:
+            answer = await self._steps.run(lambda: action.create(admitted, attributes))
+        else:
+            answer = action.create(admitted, attributes)
         code = answer.get("code", 201) if answer.get("kind") == "Status" else 201
         return answers.json_document(code, answer)
 
@@ -278,35 +318,67 @@ class _ResourceRequest:
 
     # Parts
 
+    async def _write_named(self, begin: Callable[[], Write]) -> WriteResult:
+        """Carry out a write of the object whose name the request has."""
+        size = len(self._request.body) + self._registry.stored_size(self._info.name, self._namespace)
+        self._steps.are_large = size > LARGE
+        return await self._write(begin)
+
     async def _write(self, begin: Callable[[], Write]) -> WriteResult:
-        """Carry out a write. It begins again if the stored object changes while the write waits for webhooks."""
-        warned = len(self.warnings)
+        """Carry out a write. It begins again if the stored object changes while it waits for webhooks or the worker,
+        and if its validation is too long for the event loop.
+        """
+        steps, warned = self._steps, len(self.warnings)
 
         def restart() -> Write:
             del self.warnings[warned:]
             return begin()
 
         for _ in range(_WRITE_ATTEMPTS):
-            write = await settle(restart)
-            review = self._registry.admission.review(write.attributes)
-            if review is not None:
-                await review.admit()
-            write.validate()
-            if review is not None:
-                await review.validate()
-            written = await settle(partial(_commit, write))
+            try:
+                written = await self._attempt(restart)
+            except StepTooLong:
+                steps.are_large = True
+                written = await self._attempt(restart)
             if written is not None:
                 return written
         raise modified(self._resource, self._info.name)
+
+    async def _attempt(self, begin: Callable[[], Write]) -> WriteResult | None:
+        """Carry out a write; None if it must begin again. Raises StepTooLong."""
+        steps, admission = self._steps, self._registry.admission
+        write = await settle(begin, run=steps.run)
+        review = admission.review(write.attributes)
+        if review is not None:
+            await review.admit()
+        await steps.run_once(write.validate)
+        if review is not None:
+            await review.validate()
+        elif steps.are_large:
+            admission.validate(write.attributes)  # again: quotas and namespaces may have changed
+        return await settle(partial(_commit, write))
+
+    async def _answer_write(self, show: Representation, written: WriteResult, view: View | None = None) -> Response:
+        """Answer a write with the bytes that it stored, or with what a view of another kind shows of the object."""
+
+        def encode() -> bytes:
+            shown = written.data if view is None or view.kind is None else encode_json(view.read(written.object))
+            return show.one(shown)
+
+        self._steps.are_large = len(written.entry.data) > LARGE and not show.is_stored_form
+        data = await self._steps.run(encode)
+        return answers.document(201 if written.created else 200, data, show.content_type)
 
     async def _patch(self, subresource: str, show: Representation, view: View | None = None) -> Response:
         content_type = body.content_type(self._request.headers.get("content-type", ""))
         body.check_patch_type(self._resource, content_type)
         if content_type == body.APPLY_PATCH:
-            return _answer_write(show, await self._write(lambda: self._begin_apply(subresource, view)), view)
+            written = await self._write_named(lambda: self._begin_apply(subresource, view))
+            return await self._answer_write(show, written, view)
         requestinfo.reject_force(self._query)
         kind = view.kind if view is not None else None
-        return _answer_write(show, await self._write(lambda: self._begin_patch(content_type, subresource, kind)), view)
+        written = await self._write_named(lambda: self._begin_patch(content_type, subresource, kind))
+        return await self._answer_write(show, written, view)
 
     def _begin_patch(self, content_type: str, subresource: str, kind: GroupVersionKind | None) -> Write:
         call = self._write_call("PatchOptions")
@@ -414,12 +486,6 @@ def _read_view(view: View, resource: Resource, entry: Entry) -> bytes:
 def _commit(write: Write) -> WriteResult | None:
     """Commit a write; None if the stored object has changed while the write waited."""
     return None if write.is_stale else write.commit()
-
-
-def _answer_write(show: Representation, written: WriteResult, view: View | None = None) -> Response:
-    """Answer a write with the bytes that it stored, or with what a view of another kind shows of the object."""
-    data = written.data if view is None or view.kind is None else encode_json(view.read(written.object))
-    return answers.document(201 if written.created else 200, show.one(data), show.content_type)
 
 
 def _connect_options(subresource: Connection, request: Request) -> JSONObject | None:

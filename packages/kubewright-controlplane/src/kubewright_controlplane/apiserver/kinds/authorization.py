@@ -47,6 +47,7 @@ class AccessReview(Action):
     """SubjectAccessReview: whether a user may do something."""
 
     rbac: RBAC
+    only_reads: bool = True
 
     def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
         spec = body.setdefault("spec", {})

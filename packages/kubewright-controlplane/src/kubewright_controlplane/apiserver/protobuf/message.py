@@ -75,7 +75,7 @@ class Messages:
 
 
 class Message:
-    """One message: `decode` turns bytes into a dict, `encode` a dict into bytes."""
+    """One message: `decode` turns bytes into a dict, `encode` a dict into bytes. Any thread may call them."""
 
     def __init__(self, rows: Sequence[Row], messages: Messages) -> None:
         self._rows = rows
@@ -158,29 +158,40 @@ class Message:
         return bytes(out)
 
     def _compile(self) -> None:
+        fields = _Fields()
         for number, name, kind, label in self._rows:
             occurs = _OCCURS[label]
             if kind in _NUMBERS:
-                self._add_number(number, name, occurs, _NUMBERS[kind])
+                fields.add_number(number, name, occurs, _NUMBERS[kind])
             elif occurs == _MAP:
-                self._add_length_delimited(number, name, occurs, _entry(self._messages.codec(kind)))
+                fields.add_length_delimited(number, name, occurs, _entry(self._messages.codec(kind)))
             elif occurs == _UNLESS_ZERO and kind not in ("string", "bytes"):
                 # Go's omitempty never omits a struct.
-                self._add_length_delimited(number, name, _ALWAYS, self._messages.codec(kind))
+                fields.add_length_delimited(number, name, _ALWAYS, self._messages.codec(kind))
             else:
-                self._add_length_delimited(number, name, occurs, self._messages.codec(kind))
+                fields.add_length_delimited(number, name, occurs, self._messages.codec(kind))
+        self._readers = fields.readers
+        self._writers = fields.writers  # last, because other threads take them for the sign that all is compiled
 
-    def _add_length_delimited(self, number: int, name: str, occurs: int, codec: Codec) -> None:
+
+class _Fields:
+    """The fields of a message, while they are compiled."""
+
+    def __init__(self) -> None:
+        self.readers: dict[int, _FieldDecoder] = {}
+        self.writers: list[_FieldEncoder] = []
+
+    def add_length_delimited(self, number: int, name: str, occurs: int, codec: Codec) -> None:
         decode = None if codec.decode is _decode_string else codec.decode
-        self._readers[number << 3 | _BYTES] = _FieldDecoder(name, occurs, decode)
+        self.readers[number << 3 | _BYTES] = _FieldDecoder(name, occurs, decode)
         encode = codec.encode if occurs == _INLINE else _behind_size(codec.encode)
-        self._writers.append(_FieldEncoder(name, occurs, wire.tag(number, wire.BYTES), encode))
+        self.writers.append(_FieldEncoder(name, occurs, wire.tag(number, wire.BYTES), encode))
 
-    def _add_number(self, number: int, name: str, occurs: int, kind: _NumberKind) -> None:
-        self._readers[number << 3 | kind.wire_type] = _FieldDecoder(name, occurs, kind.read)
+    def add_number(self, number: int, name: str, occurs: int, kind: _NumberKind) -> None:
+        self.readers[number << 3 | kind.wire_type] = _FieldDecoder(name, occurs, kind.read)
         if occurs == _REPEATED:  # the sender chooses whether it is packed
-            self._readers[number << 3 | _BYTES] = _FieldDecoder(name, _PACKED, _unpack(kind))
-        self._writers.append(_FieldEncoder(name, occurs, wire.tag(number, kind.wire_type), kind.encode))
+            self.readers[number << 3 | _BYTES] = _FieldDecoder(name, _PACKED, _unpack(kind))
+        self.writers.append(_FieldEncoder(name, occurs, wire.tag(number, kind.wire_type), kind.encode))
 
 
 class _NumberKind(NamedTuple):

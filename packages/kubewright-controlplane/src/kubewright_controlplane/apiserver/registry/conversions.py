@@ -7,10 +7,10 @@ webhook, and runs the step again with the answer. Steps may be repeated: they ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +20,13 @@ from kubewright_controlplane.apiserver.registry.objects import decode_json
 from kubewright_controlplane.apiserver.storage.events import Entry
 
 T = TypeVar("T")
+
+
+class Run(Protocol):
+    """Runs a step and returns its result."""
+
+    def __call__(self, step: Callable[[], T], /) -> Awaitable[T]: ...
+
 
 _Key: TypeAlias = tuple[str, bytes]
 """The wanted version, and the object."""
@@ -83,18 +90,25 @@ def convert(converter: Converter, obj: JSONObject, api_version: str) -> JSONObje
     return found
 
 
-async def settle(step: Callable[[], T], conversions: Conversions | None = None) -> T:
-    """Return the result of a step, which is run again whenever it needs a conversion. Raises InternalError."""
+async def _here(step: Callable[[], T]) -> T:
+    return step()
+
+
+async def settle(step: Callable[[], T], conversions: Conversions | None = None, *, run: Run = _here) -> T:
+    """Return the result of a step, which is run again whenever it needs a conversion. Raises InternalError.
+
+    `run` runs it, by default on the event loop.
+    """
     if conversions is None:
         try:
-            return step()
+            return await run(step)
         except ConversionNeeded as needed:
             conversions = Conversions()
             await conversions.make(needed.converter, [needed.object], needed.api_version)
     while True:
         try:
             with conversions.at_hand():
-                return step()
+                return await run(step)
         except ConversionNeeded as needed:
             await conversions.make(needed.converter, [needed.object], needed.api_version)
 

@@ -21,7 +21,7 @@ from kubewright_controlplane.apiserver.registry.failures import too_large_resour
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import ListOptions, Selection
 from kubewright_controlplane.apiserver.storage.events import Entry
-from kubewright_controlplane.apiserver.storage.store import EXPIRY_STEPS, Snapshot, Store
+from kubewright_controlplane.apiserver.storage.store import EXPIRY_STEPS, Store
 
 _ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 
@@ -107,14 +107,31 @@ def _not_selectable(resource: Resource, field: str) -> str:
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
-def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page:
-    """Return the selected entries.
+class Listing:
+    """A list at one revision, before entries are selected.
 
     Raises Invalid or BadRequest for contradictory options, Gone for a revision that is no longer kept, ServerTimeout
     for a future revision.
     """
-    _check(options)
-    matches = matcher(resource, options.selection)
+
+    def __init__(self, store: Store, resource: Resource, options: ListOptions) -> None:
+        _check(options)
+        self._matches = matcher(resource, options.selection)
+        self._entries, self._at, self._limit = _scanned(store, resource, options)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def page(self) -> Page:
+        """Return the selected entries. Any thread may call it."""
+        if self._limit:
+            return _cut(self._entries, self._matches, self._limit, self._at)
+        matches, entries = self._matches, self._entries
+        return Page(entries if matches is None else [entry for entry in entries if matches(entry)], self._at.rv)
+
+
+def _scanned(store: Store, resource: Resource, options: ListOptions) -> tuple[list[Entry], _Token, int]:
+    """Return the entries to select from, the token of the first one, and how many are wanted (0: all)."""
     try:
         asked = parse_revision(options.resource_version)
     except InternalError as error:
@@ -130,16 +147,13 @@ def list_entries(store: Store, resource: Resource, options: ListOptions) -> Page
         if at.rv < 0 or at.step is None:
             at = replace_struct(at, rv=store.revision if at.rv < 0 else at.rv, step=store.expiry_steps)
     try:
-        snapshot = _scan(store, resource, options.selection.namespace, at)
+        entries = _scan(store, resource, options.selection.namespace, at)
     except Gone as gone:
         raise _expired(options, at) from gone
-    if not limit:
-        entries = list(snapshot) if matches is None else [entry for entry in snapshot if matches(entry)]
-        return Page(entries, at.rv)
-    return _cut(list(snapshot), matches, limit, at)
+    return entries, at, limit
 
 
-def _scan(store: Store, resource: Resource, namespace: str, at: _Token) -> Snapshot:
+def _scan(store: Store, resource: Resource, namespace: str, at: _Token) -> list[Entry]:
     """Return the entries after a token. Raises Gone if the token has expired."""
     if at.step is not None and store.expiry_steps - at.step > EXPIRY_STEPS:
         raise Gone("The provided continue parameter is too old.")

@@ -22,6 +22,7 @@ from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersio
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.catalog.facts import Column
 from kubewright_controlplane.apiserver.user import LOOPBACK, UserInfo
+from kubewright_controlplane.schema.lazy import lazy
 from kubewright_controlplane.schema.ownership.fieldset import FieldSet
 from kubewright_controlplane.schema.structural.schema import Schema
 
@@ -141,6 +142,8 @@ class Action(Subresource):
     """A POST that does something and answers with a document: binding, eviction, token."""
 
     verbs: tuple[str, ...] = ("create",)
+    only_reads: bool = False
+    """It changes nothing that others see, so it may run on the worker."""
 
     def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
         """Run the action and return the answer. Raises APIErrors to reject the request.
@@ -173,8 +176,9 @@ class Strategy:
     Each API group has a module `kinds/<group>.py`, named after its Go package (`core`, `apps`, `rbac`). It holds the
     strategies of its kinds and a function `strategies(server: ServerParts) -> Mapping[str, Strategy]`, by plural.
 
-    All methods run synchronously inside a write. A strategy reads other objects from the ResourceSet. State that it
-    keeps, such as addresses in use, follows observed commits, so a failed write has nothing to release.
+    All methods run synchronously inside a write. Those of a large write run on the worker, so they change only the
+    object. A strategy reads other objects from the ResourceSet. State that it keeps, such as addresses in use,
+    follows observed commits, so a failed write has nothing to release.
     """
 
     allow_create_on_update: bool = False
@@ -245,6 +249,13 @@ class Strategy:
         """Return warnings for the client of an accepted write."""
         return []
 
+    def is_taken(self, obj: JSONObject) -> bool:
+        """Return whether another object has what `prepare_for_create` or `prepare_for_update` allocated.
+
+        Called right before the commit, because a write may wait between the two. It then begins again.
+        """
+        return False
+
     def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
         """Raise to reject a delete, or change `obj`, which is stored if it remains with a deletionTimestamp."""
 
@@ -307,7 +318,8 @@ class Printer:
 class Resource:
     """One resource in one version.
 
-    Immutable except for the schema, which is compiled on first use. A changed CRD installs a new Resource.
+    Immutable except for the schema, which is compiled on first use. A changed CRD installs a new Resource. Any thread
+    may use it.
     """
 
     group: str
@@ -349,7 +361,7 @@ class Resource:
     deprecation_warning: str = ""
     """Sent as a Warning with every answer of a deprecated version."""
 
-    @cached_property
+    @lazy
     def schema(self) -> Schema:
         return self.load_schema()
 

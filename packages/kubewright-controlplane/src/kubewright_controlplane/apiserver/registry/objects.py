@@ -21,10 +21,15 @@ from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WrittenField
 from kubewright_controlplane.apiserver.storage.events import Entry
 from kubewright_controlplane.schema.ownership.declared import undeclared
+from kubewright_controlplane.schema.steps import is_short
 from kubewright_controlplane.schema.structural.decode import WrongType, json_kind
 from kubewright_controlplane.schema.structural.schema import Schema
 
 _YAML_ERRORS = "yaml: unmarshal errors:\n"
+LARGEST_STORED = 1536 * 1024
+"""Bytes of an object and its key, as in etcd."""
+_LARGEST_CHECKED = 4 << 20
+"""Bytes of an object with defaults. A larger one is rejected at once, not when it has been validated."""
 _STRICT_ERRORS = 100
 """As many errors of strict decoding are reported."""
 
@@ -149,6 +154,14 @@ def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:
     conform_to(resource.schema, resource.gvk, obj, call)
     obj.setdefault("metadata", {})
     resource.strategy.default(obj)
+    if not is_short():
+        reject_larger(len(encode_json(obj)), _LARGEST_CHECKED)
+
+
+def reject_larger(size: int, limit: int) -> None:
+    """Raise InternalError, with etcd's words, if an object has more bytes than the limit."""
+    if size > limit:
+        raise InternalError("etcdserver: request is too large", reason="")
 
 
 def check_metadata(obj: JSONObject, kind: GroupVersionKind) -> None:

@@ -5,7 +5,8 @@ validate; commit. A dry run takes every step except the last one. The steps up t
 `writes`.
 
 Atomicity: nothing here waits, so nothing else runs between `open` and the commit. A request that has to wait for
-admission webhooks begins a write, waits between its steps, and begins again if the write has become stale.
+admission webhooks, or for the worker, begins a write, waits between its steps, and begins again if the write has
+become stale.
 
 Follows k8s.io/apiserver/pkg/registry/generic/registry.Store and pkg/endpoints/handlers.
 """
@@ -15,18 +16,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kubewright._runtime.clock import Clock
-from kubewright.machinery.errors import BadRequest, InternalError, Invalid
+from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONArray, JSONObject, copied
 from kubewright_controlplane.apiserver.registry import metadata as meta
+from kubewright_controlplane.apiserver.registry.deletion import is_kept
 from kubewright_controlplane.apiserver.registry.failures import conflict, modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.model import Admission, Attributes, Operation, Resource, View
 from kubewright_controlplane.apiserver.registry.objects import (
+    LARGEST_STORED,
     conform,
     conform_applied,
+    conform_to,
     decode_json,
     from_stored,
     key_of,
+    reject_larger,
     reject_undeclared,
     to_stored,
 )
@@ -48,8 +53,6 @@ from kubewright_controlplane.schema.ownership.fieldset import FieldSet
 
 _STATUS = FieldSet.of_paths("status")
 _NO_LABELS: dict[str, str] = {}
-_LARGEST = 1536 * 1024
-"""Bytes of an object and its key, as in etcd."""
 
 
 class Registry:
@@ -80,6 +83,11 @@ class Registry:
     def has_key(self, key: str) -> bool:
         return self.store.get(self.resource.storage, key) is not None
 
+    def stored_size(self, name: str, namespace: str) -> int:
+        """Return the size of a stored object in bytes; 0 if it does not exist."""
+        entry = self.store.get(self.resource.storage, key_of(namespace, name))
+        return 0 if entry is None else len(entry.data)
+
     def holds(self, entry: Entry) -> bool:
         """Return whether this entry is the stored one: the object has not changed since."""
         return self.store.get(self.resource.storage, entry.key) is entry
@@ -96,7 +104,7 @@ class Registry:
 
     def entries(self, namespace: str = "") -> list[Entry]:
         """Return the stored entries, without decoding them."""
-        return list(self.store.scan(self.resource.storage, namespace=namespace))
+        return self.store.scan(self.resource.storage, namespace=namespace)
 
     def view(self, subresource: str) -> View:
         """Return the view with the name of a subresource. Raises NotFound if the resource has no such view."""
@@ -319,6 +327,23 @@ class Registry:
             raise modified(resource, old["name"])
         metadata["resourceVersion"] = old["resourceVersion"]
 
+    def write_status(self, target: Target, new: JSONObject) -> None:
+        """Store the status and the metadata that the server itself has given to an open object.
+
+        It removes an object that is being deleted and has no finalizer anymore. The spec must be the stored one. It is
+        not visited, so its size hardly matters.
+        """
+        parts = {key: value for key, value in new.items() if key != "spec"}
+        before = {key: value for key, value in target.old.items() if key != "spec"}
+        call = WriteCall()
+        conform_to(self.resource.schema, self.resource.gvk, parts, call)
+        self._own_fields(before, parts, "status", call)
+        stored = new | parts
+        if "deletionTimestamp" in stored["metadata"] and not is_kept(self.resource, stored):
+            self.remove(stored)
+        else:
+            self.commit(stored)
+
     # Deleting
 
     def delete(
@@ -363,8 +388,7 @@ class Registry:
         """Store an object as it is: the last step of a write. Raises InternalError if it is larger than etcd allows."""
         obj["metadata"]["resourceVersion"] = str(self.store.next_revision)
         key, data, labels, fields = self._encoded(obj)
-        if len(key) + len(data) > _LARGEST:
-            raise InternalError("etcdserver: request is too large", reason="")
+        reject_larger(len(key) + len(data), LARGEST_STORED)
         return self.store.put(self.resource.storage, key, data, labels, fields).entry
 
     def uncommitted(self, obj: JSONObject) -> Entry:

@@ -21,6 +21,8 @@ class ResourceSet:
     """The served resources, by name. The server's own parts read and write objects through it.
 
     `admission` is used by every registry. Its plugins may be added after the first resources are installed.
+
+    Resources are installed and removed by the event loop. Any thread may look them up.
     """
 
     def __init__(self, store: Store, admission: Admission, clock: Clock) -> None:
@@ -71,9 +73,10 @@ class ResourceSet:
 
     def of_kind(self, kind: GroupVersionKind) -> Resource | None:
         """Return the resource of a kind; None if it is not served."""
-        if self._indexed != self.generation:
+        generation = self.generation
+        if self._indexed != generation:
             self._by_kind = {resource.gvk: resource for resource in self}
-            self._indexed = self.generation
+            self._indexed = generation
         return self._by_kind.get(kind)
 
     def registry(self, qualified: str) -> Registry:
@@ -86,11 +89,11 @@ class ResourceSet:
 
     def has_group(self, group: str) -> bool:
         """Return whether any resource of the group is served."""
-        return any(gvr.group == group for gvr in self._registries)
+        return any(gvr.group == group for gvr in tuple(self._registries))
 
     def __iter__(self) -> Iterator[Resource]:
         """Iterate over all resources in the order of their installation."""
-        return (registry.resource for registry in self._registries.values())
+        return (registry.resource for registry in tuple(self._registries.values()))
 
     def observe(self, qualified: str, observer: Observer) -> None:
         """Call `observer` for each object that is stored under the name now (as ADDED), then after each commit.

@@ -81,7 +81,10 @@ class Write(Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """Whether the stored object has changed since the write began. Never true if nothing waited in between."""
+        """Whether what the write was based on has changed since it began: the stored object, or what was free.
+
+        Never true if nothing waited in between.
+        """
         ...
 
     def validate(self) -> None:
@@ -125,8 +128,6 @@ def _prune_admitted(resource: Resource, before: JSONObject | None, after: JSONOb
 class Create:
     """The write of a new object."""
 
-    is_stale = False
-
     def __init__(self, registry: Registry, attributes: Attributes, call: WriteCall) -> None:
         self.attributes = attributes
         self._registry = registry
@@ -139,6 +140,10 @@ class Create:
     def _object(self) -> JSONObject:
         assert self.attributes.object is not None
         return self.attributes.object
+
+    @property
+    def is_stale(self) -> bool:
+        return self._registry.resource.strategy.is_taken(self._object)
 
     def validate(self) -> None:
         registry, obj, attributes = self._registry, self._object, self.attributes
@@ -209,6 +214,7 @@ class Update:
         self._target = target
         self._call = call
         self._begun = attributes.object
+        self._is_unchanged = False
         registry.admission.admit(attributes)
 
     @property
@@ -218,7 +224,8 @@ class Update:
 
     @property
     def is_stale(self) -> bool:
-        return not self._registry.holds(self._target.entry)
+        registry = self._registry
+        return not registry.holds(self._target.entry) or registry.resource.strategy.is_taken(self._object)
 
     def validate(self) -> None:
         registry, new, attributes = self._registry, self._object, self.attributes
@@ -233,6 +240,10 @@ class Update:
         registry.admission.validate(attributes)
         if self._target.subresource != "status":
             self._call.warnings.extend(registry.resource.strategy.warnings(new, self._target.old))
+        self._is_unchanged = self._equals_stored(new)
+
+    def _equals_stored(self, new: JSONObject) -> bool:
+        return new == self._target.old and equal(new, self._target.old)
 
     def _prepare(self, new: JSONObject) -> list[FieldError]:
         """Normalize and validate an update. Returns the errors found."""
@@ -260,8 +271,10 @@ class Update:
     def commit(self) -> WriteResult:
         registry, target, new = self._registry, self._target, self._object
         resource, metadata = registry.resource, new["metadata"]
-        _prune_admitted(resource, self._begun, new)
-        if new == target.old and equal(new, target.old) and registry.is_in_storage_version(target.entry):
+        if new is not self._begun:
+            _prune_admitted(resource, self._begun, new)
+            self._is_unchanged = self._equals_stored(new)
+        if self._is_unchanged and registry.is_in_storage_version(target.entry):
             return WriteResult(resource, target.entry, new)
         shown = registry.read_back(new)
         if self.attributes.dry_run:

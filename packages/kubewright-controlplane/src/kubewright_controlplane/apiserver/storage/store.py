@@ -8,14 +8,16 @@ Guarantees
     A scan at revision r returns the state at that revision; or raises Gone.
     With a log, commits before the return of `flush` survive the process.
 
-Not thread-safe: used from one event loop only.
+Written by one event loop only. Other threads may call `get`, `scan` and `count`: they see the state before or after a
+commit.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Protocol
 
 from kubewright._runtime.clock import Clock, Timer
@@ -94,7 +96,7 @@ class Store:
         table = self._tables.get(resource)
         return None if table is None else table.entries.get(key)
 
-    def scan(self, resource: str, *, namespace: str = "", revision: int | None = None, after: str = "") -> Snapshot:
+    def scan(self, resource: str, *, namespace: str = "", revision: int | None = None, after: str = "") -> list[Entry]:
         """Return the entries in key order, starting after the key `after`: the current ones, or those at `revision`.
 
         Raises Gone if the history does not reach back to `revision`, or after `drop_events` of a later one.
@@ -220,25 +222,6 @@ class Store:
             await self._log.close()
 
 
-class Snapshot:
-    """The entries of one resource at one revision, in key order. Valid until the next commit, because it copies only
-    keys.
-    """
-
-    def __init__(self, keys: list[str], entries: dict[str, Entry], undone: dict[str, Entry | None]) -> None:
-        self._keys = keys
-        self._entries = entries
-        self._undone = undone
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[Entry]:
-        if not self._undone:
-            return map(self._entries.__getitem__, self._keys)
-        return (self._undone.get(key) or self._entries[key] for key in self._keys)
-
-
 class Table:
     """Entries and history of one resource."""
 
@@ -246,6 +229,8 @@ class Table:
         self.entries: dict[str, Entry] = {}
         self.history = history
         self._keys: list[str] = []
+        self._lock = Lock()
+        """Held while keys and entries may differ."""
 
     def restore(self, entries: dict[str, Entry]) -> None:
         self.entries = entries
@@ -253,27 +238,36 @@ class Table:
 
     def commit(self, event: Event) -> None:
         key = event.entry.key
-        if event.type == "DELETED":
-            del self.entries[key]
-            del self._keys[bisect_left(self._keys, key)]
-        else:
-            if event.type == "ADDED":
-                insort(self._keys, key)
-            self.entries[key] = event.entry
+        with self._lock:
+            if event.type == "DELETED":
+                del self.entries[key]
+                del self._keys[bisect_left(self._keys, key)]
+            else:
+                if event.type == "ADDED":
+                    insort(self._keys, key)
+                self.entries[key] = event.entry
         self.history.append(event)
 
-    def snapshot(self, namespace: str, revision: int | None, after: str) -> Snapshot:
-        undone = self.history.undone_since(revision) if revision is not None else {}
-        keys = self._keys
-        if undone:
-            added = {key for key, entry in undone.items() if entry is None}
-            keys = sorted({*keys, *undone} - added)
-        low = bisect_right(keys, after) if after else 0
-        high = len(keys)
-        if namespace:
-            low = max(low, bisect_left(keys, namespace + "/"))
-            high = bisect_left(keys, namespace + "0")  # "0" is the character after "/"
-        return Snapshot(keys[low:high], self.entries, undone)
+    def snapshot(self, namespace: str, revision: int | None, after: str) -> list[Entry]:
+        """Return the entries in key order."""
+        if revision is None:
+            with self._lock:
+                low, high = _bounds(self._keys, namespace, after)
+                return list(map(self.entries.__getitem__, self._keys[low:high]))
+        undone = self.history.undone_since(revision)
+        added = {key for key, entry in undone.items() if entry is None}
+        keys = sorted({*self._keys, *undone} - added)
+        low, high = _bounds(keys, namespace, after)
+        return [undone.get(key) or self.entries[key] for key in keys[low:high]]
+
+
+def _bounds(keys: list[str], namespace: str, after: str) -> tuple[int, int]:
+    """Return where the keys of a namespace (empty: all) start and end that come after the key `after`."""
+    low, high = (bisect_right(keys, after) if after else 0), len(keys)
+    if namespace:
+        low = max(low, bisect_left(keys, namespace + "/"))
+        high = bisect_left(keys, namespace + "0")  # "0" is the character after "/"
+    return low, high
 
 
 class HistoryExpiry:

@@ -5,6 +5,7 @@ evaluated only if the value before the update is known: by name in objects, by k
 other lists. An error in an unchanged value is not reported, unless the rule is a transition rule.
 
 All rules of a document share one budget. The rule that exceeds it is reported, and later rules are not evaluated.
+In a short step, the budget is smaller, and to exceed it makes the step too long.
 
 Follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubewright.machinery import json as jsons
@@ -27,10 +28,13 @@ from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.cel.types import BOOL, STRING, Type, optional_of
 from kubewright_controlplane.schema.cel.values import NONE, CostExceeded, EvaluationError, Optional
 from kubewright_controlplane.schema.node import Node
+from kubewright_controlplane.schema.steps import StepTooLong, is_short, lengthen
 from kubewright_controlplane.schema.walk import Path, bracketed
 
 BUDGET: Final = 10_000_000
 _CALL_LIMIT: Final = 1_000_000
+_SHORT: Final = 100_000
+"""The part of the budget that a short step may use."""
 _LONGEST_MESSAGE: Final = 5 * 1024
 _RAN_OUT: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
@@ -103,6 +107,8 @@ class _Evaluation:
 
     errors: list[FieldError]
     budget: int = BUDGET
+    reserve: int = field(default_factory=lambda: BUDGET - _SHORT if is_short() else 0)
+    """The part of the budget that this step may not use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +174,12 @@ class Rules:
         place = bracketed(path) or "<nil>"
         values = rule.values(value, old.value)
         limit = min(_CALL_LIMIT, run.budget)
+        allowed = min(limit, run.budget - run.reserve)
         try:
-            good, left = rule.condition.program.evaluate(values, limit)
+            good, left = rule.condition.program.evaluate(values, allowed)
         except CostExceeded as error:
+            if allowed < limit:
+                raise StepTooLong from error
             why = "no further validation rules will be run due to call cost exceeds limit for rule"
             text = f"'{error}': {why}: {rule.title}"
             run.errors.append(invalid(place, kind, text if limit == _CALL_LIMIT else _RAN_OUT))
@@ -179,7 +188,7 @@ class Rules:
         except EvaluationError as error:
             run.errors.append(invalid(place, kind, _failure(str(error), rule.title)))
             return
-        run.budget -= limit - left
+        run.budget -= allowed - left
         if good is True or (not rule.uses_old_self and old.unchanged()):
             return
         inner = normalized_path(rule.spec.get("fieldPath", ""))
@@ -233,10 +242,13 @@ def _message(rule: Rule, values: tuple[Any, Any], run: _Evaluation) -> str:
     if rule.message is None:
         return ""
     try:
-        text, left = rule.message.program.evaluate(values, max(run.budget, 0))
-    except (EvaluationError, CostExceeded):
+        text, left = rule.message.program.evaluate(values, max(run.budget - run.reserve, 0))
+    except EvaluationError:
         return ""
-    run.budget = left
+    except CostExceeded:
+        lengthen()
+        return ""
+    run.budget = left + run.reserve
     text = str(text).strip()
     return text if len(text.encode()) <= _LONGEST_MESSAGE and "\n" not in text else ""
 

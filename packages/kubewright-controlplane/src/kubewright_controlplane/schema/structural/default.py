@@ -15,48 +15,53 @@ from typing import Any, TypeAlias
 from kubewright.machinery.errors import RequestTooLarge
 from kubewright.machinery.json import compact, copied
 from kubewright_controlplane.schema.node import NO_DEFAULT, Node, fallback
+from kubewright_controlplane.schema.steps import lengthen
 
 Defaulter: TypeAlias = Callable[[Any], None]
+"""Sets the defaults of a whole document, in place."""
 
 _MOST = 4 << 20
+_SHORT = 32 << 10
+"""The bytes that a short step may add."""
 
 
 def compile_defaulter(root: Node) -> Defaulter:
     """Compile the defaulter of a whole document. It raises RequestTooLarge if the defaults of one document together
     have more than `_MOST` bytes of JSON: a small document can have many places for a large default.
     """
-    compiler = _Compiler()
-    walk = compiler.defaulter(root)
+    walk = _Compiler().defaulter(root)
     if walk is None:
-        return _do_nothing
-
-    def default(value: Any) -> None:
-        compiler.budget.left = _MOST
-        walk(value)
-
-    return default
+        return lambda _: None
+    return lambda value: walk(value, _Budget())
 
 
 class _Budget:
-    """The bytes that defaults may still add to the current document."""
+    """The bytes that defaults may still add to a document."""
 
-    left = 0
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = _MOST
 
     def copy(self, default: Any, size: int) -> Any:
-        """Return a copy of a default, which has `size` bytes. Raises RequestTooLarge."""
-        self.left -= size
-        if self.left < 0:
+        """Return a copy of a default, which has `size` bytes. Raises RequestTooLarge, and StepTooLong."""
+        self._left -= size
+        if self._left < _MOST - _SHORT:
+            lengthen()
+        if self._left < 0:
             raise RequestTooLarge(f"the defaults of the schema make the object larger than {_MOST} bytes")
         return copied(default)
 
 
+_Walk: TypeAlias = Callable[[Any, _Budget], None]
+
+
 class _Compiler:
     def __init__(self) -> None:
-        self.budget = _Budget()
         self._needed: dict[int, bool] = {}
-        self._structs: dict[int, Defaulter] = {}
+        self._structs: dict[int, _Walk] = {}
 
-    def defaulter(self, node: Node) -> Defaulter | None:
+    def defaulter(self, node: Node) -> _Walk | None:
         """Compile the defaulter of an object or array; None if it would never change anything."""
         if not self._is_needed(node):
             return None
@@ -76,40 +81,39 @@ class _Compiler:
             self._needed[id(node)] = known
         return known
 
-    def _builtin(self, node: Node) -> Defaulter:
+    def _builtin(self, node: Node) -> _Walk:
         inner = node.items or node.values
         if inner is None:
             return self._struct(node)
         each = self.defaulter(inner) or _do_nothing
 
-        def default(value: Any) -> None:
+        def default(value: Any, budget: _Budget) -> None:
             for item in value if value.__class__ is list else value.values():
-                each(item)
+                each(item, budget)
 
         return default
 
-    def _struct(self, node: Node) -> Defaulter:
+    def _struct(self, node: Node) -> _Walk:
         known = self._structs.get(id(node.properties))
         if known is not None:
             return known
         fallbacks = [(key, fallback(child)) for key, child in node.properties.items()]
         absent = [(key, value) for key, value in fallbacks if value is not NO_DEFAULT]
-        children: list[tuple[str, Defaulter]] = []
+        children: list[tuple[str, _Walk]] = []
 
-        def default(value: Any) -> None:
+        def default(value: Any, budget: _Budget) -> None:
             for key, missing in absent:
                 if key not in value:
                     value[key] = copied(missing)
             for key, walk in children:
                 if key in value:
-                    walk(value[key])
+                    walk(value[key], budget)
 
         self._structs[id(node.properties)] = default
         children += [(key, walk) for key, child in node.properties.items() if (walk := self.defaulter(child))]
         return default
 
-    def _custom(self, node: Node) -> Defaulter:
-        budget = self.budget
+    def _custom(self, node: Node) -> _Walk:
         absent = [
             (key, child.default, len(compact(child.default)))
             for key, child in node.properties.items()
@@ -121,7 +125,7 @@ class _Compiler:
         values = self.defaulter(node.values) if node.values is not None else None
         items = self.defaulter(node.items) if node.items is not None else None
 
-        def default(value: Any) -> None:
+        def default(value: Any, budget: _Budget) -> None:
             if value.__class__ is dict:
                 if None in value.values():
                     _drop_nulls(value, node, budget)
@@ -130,13 +134,13 @@ class _Compiler:
                         value[key] = budget.copy(missing, size)
                 for key, item in value.items():
                     if (item.__class__ is dict or item.__class__ is list) and (walk := children.get(key, values)):
-                        walk(item)
+                        walk(item, budget)
             elif value.__class__ is list and node.items is not None:
                 for index, item in enumerate(value):
                     if item is None and item_default is not NO_DEFAULT:
                         value[index] = budget.copy(item_default, item_size)
                     elif items is not None:
-                        items(value[index])
+                        items(value[index], budget)
 
         return default
 
@@ -153,5 +157,5 @@ def _drop_nulls(value: dict[str, Any], node: Node, budget: _Budget) -> None:
             del value[key]
 
 
-def _do_nothing(value: Any) -> None:
+def _do_nothing(value: Any, budget: _Budget) -> None:
     """Change nothing: the defaulter of a schema without defaults."""

@@ -13,7 +13,6 @@ Follows k8s.io/apiextensions-apiserver for custom kinds and encoding/json with a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kubewright.machinery import json as jsons
@@ -21,6 +20,7 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, required
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright_controlplane.schema.lazy import lazy
 from kubewright_controlplane.schema.node import Components, Node, from_structural, inline_structs
 from kubewright_controlplane.schema.structural.constraints import compile_check, compile_duplicates_check
 from kubewright_controlplane.schema.structural.decode import Decoder, compile_decoder
@@ -101,20 +101,20 @@ class Schema:
         """
         return self._validate(obj, old) if self._validate is not None else []
 
-    @cached_property
+    @lazy
     def empty(self) -> JSONObject:
-        """The empty object of this kind, with the fields that Go always writes. Must not be changed."""
+        """Return the empty object of this kind, with the fields that Go always writes. It must not be changed."""
         return inline_structs(self.root)
 
-    @cached_property
+    @lazy
     def _decode(self) -> Decoder:
         return compile_decoder(self.root)
 
-    @cached_property
+    @lazy
     def _default(self) -> Defaulter:
         return compile_defaulter(self.root)
 
-    @cached_property
+    @lazy
     def _validate(self) -> Validator | None:
         return None if self.root.builtin else compile_validator(self.root)
 

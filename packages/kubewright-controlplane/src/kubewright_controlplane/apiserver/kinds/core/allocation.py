@@ -29,6 +29,7 @@ class Allocations:
     """The addresses in use by the Services of a server. An owner is the `namespace/name` of a Service.
 
     The stored default ServiceCIDR takes precedence over the range of the server's options.
+    Two writes that wait at the same time may find the same address free. `ServiceStrategy.is_taken` finds out.
     """
 
     def __init__(self, resources: ResourceSet, service_cidr: str, node_ports: range) -> None:

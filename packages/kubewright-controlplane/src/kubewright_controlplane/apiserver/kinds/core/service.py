@@ -14,7 +14,7 @@ from kubewright.machinery import names
 from kubewright.machinery.errors import Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, used_ports
+from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, cluster_ips, used_ports
 from kubewright_controlplane.apiserver.kinds.core.proxying import ServiceProxy
 from kubewright_controlplane.apiserver.kinds.core.servicevalidation import (
     cluster_ip_errors,
@@ -105,6 +105,12 @@ class ServiceStrategy(Strategy):
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         spec = obj.get("spec") or {}
         return {"spec.clusterIP": spec.get("clusterIP") or "", "spec.type": spec.get("type") or ""}
+
+    def is_taken(self, obj: JSONObject) -> bool:
+        metadata, spec, allocations = obj["metadata"], obj["spec"], self._allocations
+        owners = {allocations.ip_owner(ip) for ip in cluster_ips(spec)}
+        owners |= {allocations.port_owner(port) for port in used_ports(spec)}
+        return not owners <= {None, f"{metadata['namespace']}/{metadata['name']}"}
 
     def _allocate(self, obj: JSONObject, *, owner: str) -> None:
         """Allocate families, addresses and node ports that the Service leaves open. `owner` may request what it
