@@ -258,7 +258,9 @@ async def listed_resources(target: Target) -> list[Listed]:
     found: list[Listed] = []
     for path in paths:
         built_in = path in known
-        answer = await target.get(path)
+        answer = await target.ask("GET", path, status=(200, 503))
+        if answer.status != 200:
+            continue  # an aggregated API that no server serves
         for each in answer.json["resources"]:
             if "/" not in each["name"] and "list" in each["verbs"] and each["name"] != "componentstatuses":
                 verbs = frozenset(each["verbs"])
