@@ -2,7 +2,8 @@
 
 Both run as separate processes without controllers. They receive the same requests of an administrator in alternating
 order, over TLS: Deployments are created, read, changed with a merge patch and with an apply, and listed. With webhooks,
-they call one that changes each new ConfigMap and one that allows it; both run in the process of the benchmark.
+they call one that changes each new ConfigMap and one that allows it; both run in the process of the benchmark. The
+embedded server is also compared with itself when it keeps objects on disk (`--data`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from benchmarks.bars import EMBEDDED, REAL
+from benchmarks.bars import EMBEDDED, ON_DISK, REAL
 from benchmarks.process import Usage, running
 from benchmarks.report import Figure, Medians, Run, in_turns, say
 from benchmarks.workers import run_concurrently
@@ -36,6 +37,7 @@ from kubewright_controlplane.real import RealControlPlane
 LISTED: Final = 3000
 _LISTS: Final = 20
 _AT_ONCE: Final = 4
+_BURST: Final = 32
 _REST: Final = 0.2
 """Seconds for a server to finish the background work of requests."""
 _READY_WITHIN: Final = 30.0
@@ -65,6 +67,12 @@ WEBHOOK_FIGURES: Final = (
     Figure("webhook_write_ms", "the same, ms until it is answered", 2),
 )
 
+DATA_FIGURES: Final = (
+    Figure("data_create_us", "create, us of CPU", 0),
+    Figure("data_create_ms", "create, one at a time, ms until it is answered", 2),
+    Figure("data_creates_ms", f"create, {_BURST} at a time, ms until all are answered, for each", 2),
+)
+
 
 @dataclass(frozen=True)
 class Server:
@@ -86,6 +94,46 @@ async def measure(requests: int, repetitions: int) -> Medians:
                 return await _run(server, requests)
 
             return await in_turns(servers, repetitions, run, FIGURES)
+
+
+async def measure_data(writes: int, repetitions: int) -> Medians:
+    """Return medians by figure and server, of writes to a server with a data folder and to others."""
+    with TemporaryDirectory(prefix="kubewright-bench-") as name:
+        async with AsyncExitStack() as stack:
+            say("Starting an embedded API server with and without a data folder, etcd and kube-apiserver ...")
+            folders = Path(name, "memory"), Path(name, "disk")
+            for folder in folders:
+                folder.mkdir()
+            starting = (embedded(folders[0]), embedded(folders[1], data=folders[1] / "data"), real())
+            servers = [await stack.enter_async_context(start) for start in starting]
+
+            async def run(server: Server) -> Run:
+                return await _run_data(server, writes)
+
+            return await in_turns(servers, repetitions, run, DATA_FIGURES)
+
+
+async def _run_data(server: Server, writes: int) -> Run:
+    """Create ConfigMaps in one repetition, and delete them."""
+    body = msgspec.json.encode({"metadata": {"generateName": "web-"}, "data": {"k": "v" * 500}})
+    calls = [Call("POST", _CONFIG_MAPS, body)] * writes
+    try:
+        cost = await _cost(server, calls)
+        return {
+            "data_create_us": cost,
+            "data_create_ms": await _seconds(server, calls[: writes // _BURST], 1) * 1e3,
+            "data_creates_ms": await _seconds(server, calls, _BURST) * 1e3,
+        }
+    finally:
+        await _send(server, Call("DELETE", _CONFIG_MAPS, query={"fieldSelector": "metadata.name!=kube-root-ca.crt"}))
+
+
+async def _seconds(server: Server, calls: Sequence[Call], at_once: int) -> float:
+    """Return the time for each call until all are answered, with so many at a time."""
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    await run_concurrently((_send(server, call) for call in calls), at_once)
+    return (loop.time() - before) / len(calls)
 
 
 async def measure_webhooks(writes: int, repetitions: int) -> Medians:
@@ -159,16 +207,20 @@ def tls_context(authority: CertificateAuthority, folder: Path) -> ssl.SSLContext
 
 
 @asynccontextmanager
-async def embedded(folder: Path) -> AsyncGenerator[Server]:
-    """Run an embedded API server for the duration of the block. Its kubeconfig is the file `kubeconfig` in `folder`."""
+async def embedded(folder: Path, data: Path | None = None) -> AsyncGenerator[Server]:
+    """Run an embedded API server for the duration of the block. Its kubeconfig is the file `kubeconfig` in `folder`.
+
+    It keeps objects in `data`, by default in memory.
+    """
     kubeconfig = folder / "kubeconfig"
-    command = (sys.executable, "-c", _KUBEWRIGHT, "up", "--bare", "--kubeconfig", str(kubeconfig))
+    kept = ("--data", str(data)) if data is not None else ()
+    command = (sys.executable, "-c", _KUBEWRIGHT, "up", "--bare", "--kubeconfig", str(kubeconfig), *kept)
     async with running(command, folder / "embedded.log") as usage:
         async with asyncio.timeout(_READY_WITHIN):
             while not kubeconfig.exists():  # noqa: ASYNC110 - another process writes the file
                 await asyncio.sleep(_LOOK)
         async with _client(Config.from_kubeconfig(kubeconfig)) as rest:
-            yield Server(EMBEDDED, rest, usage)
+            yield Server(ON_DISK if data is not None else EMBEDDED, rest, usage)
 
 
 @asynccontextmanager

@@ -31,6 +31,7 @@ class Verdict:
 
 
 EMBEDDED: Final = "embedded"
+ON_DISK: Final = "embedded, --data"
 REAL: Final = "real"
 
 BARS: Final = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks import apiservers, cache, conversion, growth, imports, operators, reviews
-from benchmarks.bars import REAL
+from benchmarks.bars import EMBEDDED, REAL
 from benchmarks.peers import CONTROLLER_RUNTIME, CONTROLLER_RUNTIME_16, KOPF, KUBE_RS, Peer
 from benchmarks.peers.build import NAMES
 from benchmarks.report import Figure, Medians
@@ -80,6 +80,13 @@ SECTIONS: Final[dict[str, Section]] = {
         lambda _, sizes: apiservers.measure_webhooks(sizes.webhook_writes, sizes.repetitions),
         lambda _: apiservers.WEBHOOK_FIGURES,
         yardstick=REAL,
+        without=frozenset(NAMES),
+    ),
+    "data": Section(
+        "Objects on disk and in memory, in the embedded API server, and in a real one",
+        lambda _, sizes: apiservers.measure_data(sizes.webhook_writes, sizes.repetitions),
+        lambda _: apiservers.DATA_FIGURES,
+        yardstick=EMBEDDED,
         without=frozenset(NAMES),
     ),
     "conversion": Section(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
@@ -287,7 +288,8 @@ async def test_only_the_image_of_a_running_container_can_change(api: API, ns: st
 
 async def test_a_node_port_is_allocated_once(api: API, ns: str) -> None:
     first = (await api.post(f"{ns}/services", node_port_service("a", 30999))).expect(201).json
-    assert first["spec"]["clusterIP"].startswith("10.")
+    range_of_services = (await api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes")).expect(200).json
+    assert ip_address(first["spec"]["clusterIP"]) in ip_network(range_of_services["spec"]["cidrs"][0])
     assert first["spec"]["ports"][0]["targetPort"] == 80
     answer = (await api.post(f"{ns}/services", node_port_service("b", 30999))).expect(422)
     assert answer.message == (

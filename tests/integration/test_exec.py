@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -19,7 +20,7 @@ from kubewright.apis.core.v1 import Pod
 from kubewright.client._patch import MergePatch
 from kubewright.models import PolicyRule
 from kubewright.testing import Cluster, eventually
-from kubewright_controlplane.kubelet.images import Image
+from kubewright_controlplane.kubelet.images import STAND_INS, Image
 from websockets_client import websocket
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it")
@@ -196,6 +197,38 @@ async def test_exec_into_an_added_debug_container_works(programs: Programs, kube
         await runs()  # its terminal never closes
     finally:
         programs.table.remove("busybox")
+
+
+@pytest.fixture
+def busybox(programs: Programs) -> Iterator[None]:
+    programs.table.put("busybox", STAND_INS["busybox:*"])
+    yield
+    programs.table.remove("busybox")
+
+
+@pytest.mark.usefixtures("busybox")
+async def test_kubectl_run_starts_a_shell_at_a_terminal(kubectl: Kubectl) -> None:
+    async with at_terminal(
+        kubectl, "run", "shell", "--image=busybox", "-it", "--rm", "--restart=Never", "--", "sh"
+    ) as shell:
+        await shell.shows("try pressing enter")
+        shell.types("echo $((20+22))\n")
+        await shell.shows("42")
+        shell.types("exit 3\n")
+        await shell.shows('pod "shell" deleted')
+        assert await shell.ended() == 3
+
+
+@pytest.mark.usefixtures("busybox")
+async def test_kubectl_debug_adds_a_container_or_copies_the_pod(programs: Programs, kubectl: Kubectl) -> None:
+    await programs.run(SLEEP)
+    echo = ("--", "sh", "-c", "read line; echo heard $line")
+    added = await kubectl("debug", "p", "-i", "-q", "--image=busybox", "--target=c0", *echo, given="one\n")
+    assert "heard one" in added
+    copied = await kubectl("debug", "p", "-i", "-q", "--image=busybox", "--copy-to=copy", *echo, given="two\n")
+    assert "heard two" in copied
+    changed = ("debug", "p", "-i", "-q", "--copy-to=changed", "--container=c0", "--set-image=*=busybox")
+    assert "heard three" in await kubectl(*changed, *echo, given="three\n")
 
 
 async def test_output_that_nobody_reads_lets_the_process_wait(programs: Programs, kubectl: Kubectl) -> None:

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from integration.kubectl import OVER_SPDY, Kubectl, kubectl_with_processes
 from kubewright import ObjectMeta
-from kubewright.apis.core.v1 import Pod
+from kubewright.apis.core.v1 import Pod, Service
 from kubewright.models import codec
 from kubewright.testing import Cluster, eventually
 from kubewright_controlplane import STAND_INS, Image
@@ -46,7 +46,7 @@ async def run(cluster: Cluster, namespace: str, image: str, port: int) -> None:
     probe = {"tcpSocket": {"port": port}, "periodSeconds": 1}
     spec = {"containers": [{"name": "c", "image": image, "readinessProbe": probe}]}
     pod = codec.from_dict(Pod, {"spec": spec})
-    pod.metadata = ObjectMeta(name="p", namespace=namespace)
+    pod.metadata = ObjectMeta(name="p", namespace=namespace, labels={"app": "p"})
     await cluster.client.create(pod)
 
     async def ready() -> None:
@@ -57,9 +57,9 @@ async def run(cluster: Cluster, namespace: str, image: str, port: int) -> None:
 
 
 @asynccontextmanager
-async def forwarded(kubectl: Kubectl, port: int) -> AsyncIterator[int]:
+async def forwarded(kubectl: Kubectl, port: int, to: str = "pod/p") -> AsyncIterator[int]:
     """Run port-forward for the duration of the block. Yields the local port."""
-    process = await kubectl.start("port-forward", "pod/p", f":{port}")
+    process = await kubectl.start("port-forward", to, f":{port}")
     assert process.stdout is not None
     said = (await process.stdout.readline()).decode()  # Forwarding from 127.0.0.1:40000 -> 80
     try:
@@ -138,3 +138,16 @@ async def test_a_closed_port_is_reported(cluster: Cluster, namespace: str, kubec
     assert await exchange(int(said.split(":")[1].split()[0]), b"x") == b""
     assert "failed to connect to port 7001 of the Pod" in (await process.stderr.readline()).decode()
     await process.wait()
+
+
+async def test_a_port_of_a_service_leads_to_the_port_of_its_pod(
+    kubectl: Kubectl, cluster: Cluster, namespace: str
+) -> None:
+    await run(cluster, namespace, "registry.test/echo", 7000)
+    service = codec.from_dict(
+        Service, {"spec": {"selector": {"app": "p"}, "ports": [{"port": 80, "targetPort": 7000}]}}
+    )
+    service.metadata = ObjectMeta(name="s", namespace=namespace)
+    await cluster.client.create(service)
+    async with forwarded(kubectl, 80, "service/s") as port:
+        assert await exchange(port, b"hello") == b"helloend"

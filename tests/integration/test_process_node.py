@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from integration.kubectl import KUBECTL, Kubectl, at_terminal, kubectl_with_processes
+from integration.kubectl import KUBECTL, OVER_SPDY, Kubectl, at_terminal, kubectl_with_processes
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.http.client import HTTPClient
@@ -26,10 +26,16 @@ SHELL = {"name": "ephemeral-busybox", "image": "busybox", "stdin": True, "tty": 
 
 
 @pytest_asyncio.fixture
-async def kubectl(cluster: Cluster, namespace: str, kubewright_target: str) -> AsyncIterator[Kubectl]:
-    images = {**STAND_INS, "busybox:*": BUSYBOX}
-    async with kubectl_with_processes(cluster, namespace, kubewright_target, images) as kubectl:
+async def kubectl(
+    cluster: Cluster, namespace: str, kubewright_target: str, request: pytest.FixtureRequest
+) -> AsyncIterator[Kubectl]:
+    images, env = {**STAND_INS, "busybox:*": BUSYBOX}, getattr(request, "param", {})
+    async with kubectl_with_processes(cluster, namespace, kubewright_target, images, env=env) as kubectl:
         yield kubectl
+
+
+over_both = pytest.mark.parametrize("kubectl", [{}, OVER_SPDY], ids=["websocket", "spdy"], indirect=True)
+"""Runs a test over both protocols of sessions: the API server passes each on to the kubelet."""
 
 
 async def pod_of(cluster: Cluster, namespace: str, **container: object) -> None:
@@ -61,6 +67,7 @@ async def test_the_log_of_a_pod_is_shown_and_followed(cluster: Cluster, namespac
     await process.wait()
 
 
+@over_both
 async def test_a_command_runs_in_a_pod_and_kubectl_exits_with_its_status(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
@@ -72,6 +79,7 @@ async def test_a_command_runs_in_a_pod_and_kubectl_exits_with_its_status(
     assert "exit code 3" in await kubectl("exec", "p", "--", "sh", "-c", "exit 3", fails=True)
 
 
+@over_both
 async def test_an_ephemeral_container_is_entered_at_a_terminal(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:
@@ -83,6 +91,7 @@ async def test_an_ephemeral_container_is_entered_at_a_terminal(
         assert await terminal.ended() == 4
 
 
+@over_both
 async def test_an_ephemeral_container_is_attached_to(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
     await pod_of(cluster, namespace, image="nginx")
     await debug(kubectl)

@@ -95,6 +95,10 @@ async def test_a_program_that_takes_a_port_from_all_addresses_is_reported(progra
     await run(programs, "one", program=greedy, readinessProbe=probe)
     [note] = await programs.events("ClusterIPNotOpened")
     assert "port 7171/TCP can't be opened: a program listens on this port of all interfaces" in note
+    ports = [{"containerPort": 7171}]
+    await programs.pod([{"image": programs.image(greedy), "ports": ports}], "two", restartPolicy="Never")
+    [note] = await programs.events("PortInUse")
+    assert "Port 7171 is in use at 0.0.0.0." in note
 
 
 async def test_protocols_that_cannot_be_forwarded_are_reported_and_the_others_are_open(programs: Programs) -> None:

@@ -65,6 +65,13 @@ def test_an_invalid_duration_has_gos_error_message(text: str, fault: str) -> Non
     assert str(refused.value) == fault
 
 
+def test_a_long_invalid_duration_costs_as_much_as_its_length() -> None:
+    """Fails by its time limit if the cost is quadratic."""
+    for text in ("1" * 200_000, "1." * 100_000, "1h" * 100_000 + "!"):
+        with pytest.raises(ValueError, match="time:"):
+            time.parse_duration(text)
+
+
 @given(st.timedeltas(timedelta(days=-9999), timedelta(days=9999)))
 def test_any_duration_survives_a_round_trip(duration: timedelta) -> None:
     assert time.parse_duration(time.format_duration(duration)) == duration

@@ -39,5 +39,14 @@ def test_invalid_text_is_rejected(format: str, text: str) -> None:
     assert not check(text)
 
 
+@pytest.mark.parametrize("format", BAD)
+def test_long_text_costs_as_much_as_its_length(format: str) -> None:
+    """Fails by its time limit if the cost is quadratic."""
+    check = format_check(format)
+    assert check is not None
+    for text in ("1", "1h", "1 ", "a.", "a@", "::", "%20", "-", "A:", "(", "\u0661"):
+        check(text * 50_000 + "!")
+
+
 def test_unknown_formats_are_not_checked() -> None:
     assert format_check("unheard-of") is None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Client: TypeAlias = tuple[str, int]
 
-_PENDING: Final = 256
+_PENDING: Final = 1_000
 """The queries that are answered at the same time. Further ones are dropped, and clients repeat them."""
 _CONNECTIONS: Final = 32
 _IDLE_SECONDS: Final = 10.0

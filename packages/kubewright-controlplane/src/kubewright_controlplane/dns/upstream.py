@@ -14,6 +14,8 @@ import dns.message
 
 _SECONDS: Final = 4.0
 """How long each resolver may take."""
+_ASKING: Final = 200
+"""The queries that wait for resolvers at the same time. Queries for names of the cluster do not wait behind them."""
 _ATTEMPTS: Final = 2
 """The number of resolvers that are asked, one after the other."""
 
@@ -24,9 +26,19 @@ class Upstream:
     def __init__(self, own: str, config: Path) -> None:
         self._own = own
         self._config = config
+        self._asking = 0
 
     async def ask(self, query: dns.message.Message) -> dns.message.Message | None:
-        """Return the answer of a resolver; None if none answers."""
+        """Return the answer of a resolver; None if none answers, or if too many queries wait."""
+        if self._asking >= _ASKING:
+            return None
+        self._asking += 1
+        try:
+            return await self._ask(query)
+        finally:
+            self._asking -= 1
+
+    async def _ask(self, query: dns.message.Message) -> dns.message.Message | None:
         sent = dns.message.from_wire(query.to_wire())
         sent.id = dns.entropy.random_16()
         for address in (await asyncio.to_thread(self._resolvers))[:_ATTEMPTS]:

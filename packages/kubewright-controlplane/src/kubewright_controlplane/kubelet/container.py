@@ -32,7 +32,9 @@ from kubewright.apis.core.v1 import (
     Pod,
 )
 from kubewright.machinery.json import JSONObject
+from kubewright.manager._serving import BIND_HOST
 from kubewright_controlplane.common.durations import duration
+from kubewright_controlplane.common.listening import hosts_listening
 from kubewright_controlplane.kubelet.environment import PORT, NotReadyToStart, check, prepare, termination_message
 from kubewright_controlplane.kubelet.exec import Channels, exit_status, failure
 from kubewright_controlplane.kubelet.helpers.exec_helper import CANNOT_START
@@ -44,6 +46,8 @@ from kubewright_controlplane.kubelet.sandbox import PodEvent, PodSandbox, grace_
 from kubewright_controlplane.kubelet.volumes import Volumes
 from kubewright_controlplane.ports import process_port
 
+_IN_USE: Final = b"address already in use"
+"""What programs in most languages write if another program has their port."""
 SCHEME: Final = "process"
 """The scheme of IDs of containers that run as processes. Simulated ones have `simulated`."""
 _FIRST_PAUSE: Final = 10.0
@@ -255,8 +259,23 @@ class ContainerRunner:
         self.state = ContainerState(terminated=terminated)
         if log is not None:
             log.close()
+            if code != 0 and _IN_USE in log.ending().lower():
+                self._warn_of_port_in_use()
         self._sandbox.changed()
         return code
+
+    def _warn_of_port_in_use(self) -> None:
+        """Record who may have the port of a program, for users who expect a network for each Pod."""
+        taken = ""
+        for port in self.spec.ports:
+            hosts = hosts_listening(port.protocol or "TCP", port.container_port)
+            taken += f" Port {port.container_port} is in use at {', '.join(sorted(hosts))}." if hosts else ""
+        self._sandbox.warn(
+            "PortInUse",
+            f"The log of container {self.spec.name} says that an address is already in use.{taken} Pods and Services "
+            f"share the network of this machine: a program has to listen on the address of its Pod, ${BIND_HOST} or "
+            "status.podIP, and not on all interfaces",
+        )
 
     def _last_output(self, code: int, log: ContainerLog | None) -> str | None:
         """Return the end of the log of a failed container that wants it as its termination message."""

@@ -37,7 +37,7 @@ class Image(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     """How to run containers of an image, as in the configuration of an OCI image."""
 
     command: tuple[str, ...]
-    """The entry point. A container's `command` replaces it."""
+    """The entry point; empty if `args` are the whole command. A container's `command` replaces it."""
     args: tuple[str, ...] = ()
     """Arguments of the entry point. A container's `command` or `args` replace them."""
     env: dict[str, str] = {}
@@ -168,6 +168,6 @@ STAND_INS: Final[Mapping[str, Image]] = {
     "nginx:*": Image(
         (sys.executable, "-I", "-S", str(Path(static_web.__file__)), _HTML, "$(KUBEWRIGHT_PORT_80)"), ports=(80,)
     ),
-    "busybox:*": Image(("sh",)),
+    "busybox:*": Image((), args=("sh",)),  # without an entry point, like the image: `args` replace the shell
 }
 """For `Environment(images=STAND_INS)`, `Demo(images=STAND_INS, ...)` and `kubewright up --stand-ins`."""

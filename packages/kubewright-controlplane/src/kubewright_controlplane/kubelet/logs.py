@@ -26,6 +26,7 @@ SEGMENTS: Final = 5
 LONGEST: Final = 16 << 10
 """Longer lines are stored in parts."""
 _CHUNK: Final = 64 << 10
+_ENDING: Final = 4096
 _STREAMS: Final = {1: "stdout", 2: "stderr"}
 
 
@@ -107,6 +108,15 @@ class ContainerLog:
         """Return the last lines, and of these the last `size` bytes."""
         kept = _last(_Reader(self._folder).lines(), lines)
         return b"".join(_output_line(line, timestamps=False) for line in kept)[-size:]
+
+    def ending(self) -> bytes:
+        """Return the end of the log's file, at most `_ENDING` bytes, with the time of each line."""
+        segments = _segments(self._folder)
+        if not segments:
+            return b""
+        with segments[-1].open("rb") as file:
+            file.seek(max(0, segments[-1].stat().st_size - _ENDING))
+            return file.read(_ENDING)
 
     async def read(self, options: LogOptions) -> AsyncGenerator[bytes]:
         """Yield the selected text in chunks."""

@@ -6,5 +6,4 @@ targets     the endpoints of a Service, and the choice among them
 tcp, udp    one open address
 budget      the sockets that connections may use
 relay       copies bytes between two connections
-listening   the addresses on which programs listen
 """

@@ -24,11 +24,11 @@ from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright.controllers.sources import Channel
+from kubewright_controlplane.common.listening import hosts_listening
 from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.selection import matching
 from kubewright_controlplane.ports import LOOPBACK
 from kubewright_controlplane.proxy.budget import SocketBudget
-from kubewright_controlplane.proxy.listening import hosts_listening
 from kubewright_controlplane.proxy.targets import Target, Targets, targets_of
 from kubewright_controlplane.proxy.tcp import TCPForwarder
 from kubewright_controlplane.proxy.udp import UDPForwarder

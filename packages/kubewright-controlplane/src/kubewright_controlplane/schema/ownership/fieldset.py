@@ -12,7 +12,7 @@ Follows sigs.k8s.io/structured-merge-diff/fieldpath.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias, cast
 
 from kubewright.machinery.integers import parse_int
@@ -72,6 +72,14 @@ class FieldSet:
         if not self.tree or not other.tree:
             return self if self.tree else other
         return FieldSet(_union(self.tree, other.tree))
+
+    @classmethod
+    def union(cls, sets: Iterable[FieldSet]) -> FieldSet:
+        """Return the fields of all sets. Sets of similar size are joined, so that the cost is that of sorting."""
+        left = list(sets)
+        while len(left) > 1:
+            left = [left[at] | left[at + 1] if at + 1 < len(left) else left[at] for at in range(0, len(left), 2)]
+        return left[0] if left else cls()
 
     def __sub__(self, other: FieldSet) -> FieldSet:
         """Return the fields that are not in the other set. Removing a field does not remove the fields below it."""

@@ -219,9 +219,8 @@ class _Apply:
         last = _named(self._last.fields, node)
         if not last - _named(self._wanted, node):
             return both
-        all_owned = self._wanted
-        for _, entry in self.managers.others(self._owner):
-            all_owned |= entry.fields
+        others = (entry.fields for _, entry in self.managers.others(self._owner))
+        all_owned = FieldSet.union((self._wanted, *others))
         here = _named(FieldSet(owned_fields(both, node)), node)
         without = removed(both, last.tree, node)
         claimed = _named(FieldSet(owned_fields(without, node)), node) | _named(all_owned, node)
@@ -240,11 +239,12 @@ class _Apply:
         whole, schema = start
         gone = _named(last.fields, schema.root)
         left = removed(whole, gone.tree, schema.root)
-        owned: dict[str, FieldSet] = {last.api_version: NOTHING, self._api_version: self._wanted}
+        owned: dict[str, list[FieldSet]] = {last.api_version: []}
+        owned.setdefault(self._api_version, []).append(self._wanted)
         for _, entry in self.managers.others(self._owner):
-            owned[entry.api_version] = owned.get(entry.api_version, NOTHING) | entry.fields
+            owned.setdefault(entry.api_version, []).append(entry.fields)
         for version, fields in owned.items():
-            left = _with_owned(both, left, version, fields, in_version)
+            left = _with_owned(both, left, version, FieldSet.union(fields), in_version)
         kept = in_version(left, last.api_version)
         if kept is None:
             return both
@@ -536,6 +536,7 @@ class Managers:
         )
         surplus = len(updaters) - _MAX_UPDATERS
         first_of_version: dict[str, Owner] = {}
+        merged: dict[Owner, list[FieldSet]] = {}
         for owner in updaters:
             if surplus <= 0:
                 break
@@ -546,10 +547,12 @@ class Managers:
                 continue
             if bucket not in self.entries:
                 self.entries[bucket] = self.entries.pop(first)
-            merged = entry.fields | self.entries[bucket].fields
+            merged.setdefault(bucket, [self.entries[bucket].fields]).append(entry.fields)
             del self.entries[owner]
-            self.entries[bucket] = Entry(merged, entry.api_version, entry.time)
+            self.entries[bucket] = entry
             surplus -= 1
+        for bucket, fields in merged.items():
+            self.entries[bucket] = replace(self.entries[bucket], fields=FieldSet.union(fields))
 
     def encode(self) -> JSONArray:
         """Return the entries as `metadata.managedFields` holds them."""

@@ -13,11 +13,11 @@ _STATES: Final = {"TCP": "0A", "UDP": "07"}
 def hosts_listening(protocol: str, port: int) -> set[str]:
     """Return the IPv4 addresses at which a program listens on `port`; "0.0.0.0" stands for all addresses.
 
-    Returns nothing where the kernel has no such list.
+    Returns nothing for other protocols, and where the kernel has no such list.
     """
     ending = f":{port:04X}"
     found: set[str] = set()
-    for name in _TABLES[protocol]:
+    for name in _TABLES.get(protocol, ()):
         try:
             lines = Path("/proc/net", name).read_text().splitlines()[1:]
         except OSError:
