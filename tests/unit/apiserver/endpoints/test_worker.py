@@ -59,6 +59,21 @@ async def test_others_are_served_while_a_collection_is_listed_and_deleted(api: A
     assert not (await api.ok("GET", CONFIG_MAPS))["items"]
 
 
+@pytest.mark.parametrize("count", [255, 256, 600])
+async def test_others_are_served_while_a_watch_sends_what_exists(api: API, count: int) -> None:
+    registry = api.server.resources.registry("configmaps")
+    for index in range(count):
+        registry.create({"metadata": {"name": f"c{index:03}"}}, "default")
+    query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    watch = await api.watch(f"{CONFIG_MAPS}?{query}")
+    seen = await watch.names(count)
+    assert seen == [("ADDED", f"c{index:03}") for index in range(count)]
+    assert (await watch.next())[0] == "BOOKMARK"
+    await api.config_map("later")
+    assert await watch.names(1) == [("ADDED", "later")]
+    await watch.close()
+
+
 async def test_a_patch_of_a_large_object_begins_again_after_another_write(api: API) -> None:
     await api.config_map("a", large=LARGE)
     patch = await start(api.ok("PATCH", f"{CONFIG_MAPS}/a", {"data": {"one": "1", "more": LARGE}}, content_type=MERGE))

@@ -35,20 +35,17 @@ class LoopNeeded(Exception):
 
 def short(step: Callable[[], T]) -> T:
     """Return the result of a step that everybody else waits for. Raises StepTooLong."""
-    return _run("short", step)
-
-
-def on_worker(step: Callable[[], T]) -> T:
-    """Return the result of a step that runs on the worker. Raises LoopNeeded."""
-    return _run("worker", step)
-
-
-def _run(place: _Place, step: Callable[[], T]) -> T:
-    token = _place.set(place)
+    token = _place.set("short")
     try:
         return step()
     finally:
         _place.reset(token)
+
+
+def on_worker(step: Callable[[], T]) -> T:
+    """Return the result of a step that runs on the worker, in a context of its own. Raises LoopNeeded."""
+    _place.set("worker")
+    return step()
 
 
 def is_short() -> bool:

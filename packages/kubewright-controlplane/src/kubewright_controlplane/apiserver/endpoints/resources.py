@@ -365,8 +365,8 @@ class _ResourceRequest:
             shown = written.data if view is None or view.kind is None else encode_json(view.read(written.object))
             return show.one(shown)
 
-        self._steps.are_large = len(written.entry.data) > LARGE and not show.is_stored_form
-        data = await self._steps.run(encode)
+        self._steps.are_large = len(written.entry.data) > LARGE
+        data = encode() if show.is_stored_form else await self._steps.run(encode)
         return answers.document(201 if written.created else 200, data, show.content_type)
 
     async def _patch(self, subresource: str, show: Representation, view: View | None = None) -> Response:

@@ -104,11 +104,14 @@ class Steps:
 
     async def run(self, step: Callable[[], T]) -> T:
         """Return the result of a step, which begins again if it is interrupted."""
-        while True:
+        if not self.are_large:
             try:
-                return await self.run_once(step)
+                return short(step)
             except StepTooLong:
                 self.are_large = True
+        while True:
+            try:
+                return await self._worker.run(step, self._user)
             except LoopNeeded as needed:
                 needed.call()
 

@@ -11,8 +11,10 @@ Follows apiserver's storage/cacher and KEP-3157 (streaming lists), KEP-956 (book
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import islice
 from typing import Protocol
 
 from kubewright._runtime.clock import Clock, Timer
@@ -28,6 +30,8 @@ from kubewright_controlplane.apiserver.storage.store import Store
 
 BOOKMARK_SECONDS = 60.0
 _SHORTEST_WATCH_SECONDS = 1800.0
+_INITIAL_TOGETHER = 256
+"""Objects that are sent before others are served."""
 
 
 class FrameEncoder(Protocol):
@@ -68,8 +72,8 @@ class Watch:
         self._has_sent = False
         self._clock = clock
         self._resource = resource
-        self._initial: list[Entry] | None = None
-        """The objects that precede the events, until they are sent."""
+        self._initial: Iterator[Entry] | None = None
+        """The objects that precede the events and are not sent yet; None: all are sent."""
         self._initial_events_end = 0
         """The revision of the bookmark after them; 0: there is none."""
         self._error: APIError | None = None
@@ -100,7 +104,7 @@ class Watch:
         if not state_first:
             return
         entries = store.scan(resource.storage, namespace=selection.namespace)
-        self._initial = [entry for entry in entries if self._matches is None or self._matches(entry)]
+        self._initial = filter(self._matches, entries) if self._matches is not None else iter(entries)
         if options.bookmarks and (options.initial_events or not options.resource_version):
             self._initial_events_end = store.revision
 
@@ -109,6 +113,8 @@ class Watch:
 
     async def __anext__(self) -> bytes:
         while True:
+            if self._initial is not None and self._has_sent:
+                await asyncio.sleep(0)  # let others be served
             chunk = self._next() if self._resource.converter is None else await self._next_converted()
             if chunk:
                 return chunk
@@ -145,8 +151,11 @@ class Watch:
             return self._encode((), ())
 
     def _take(self) -> tuple[Sequence[Entry], Sequence[Event]]:
-        """Return the initial objects, with the first call only, and the events since the last call."""
-        initial, self._initial = self._initial or (), None
+        """Return the next initial objects, or, when all have been returned, the events since the last call."""
+        initial: Sequence[Entry] = ()
+        if self._initial is not None:
+            initial = list(islice(self._initial, _INITIAL_TOGETHER))
+            self._initial = self._initial if len(initial) == _INITIAL_TOGETHER else None
         if initial or self._initial_events_end or self._finished:
             return initial, ()
         try:
@@ -172,7 +181,7 @@ class Watch:
 
     def _encode_initial(self, initial: Sequence[Entry]) -> bytes:
         frames = [self._frame("ADDED", entry.data) for entry in initial]
-        if self._initial_events_end:
+        if self._initial_events_end and self._initial is None:
             frames.append(self._frames.bookmark(self._initial_events_end, initial_events_end=True))
             self._initial_events_end = 0
         return b"".join(frames)
