@@ -60,7 +60,7 @@ async def test_a_kubeconfig_is_readable_only_by_its_owner(served: ServedAPI, tmp
     assert [file.name for file in path.parent.iterdir()] == ["kubeconfig"]
 
 
-@pytest.mark.parametrize("name", ["ca.key", "ca.crt", "service-account.key"])
+@pytest.mark.parametrize("name", ["ca.key", "ca.crt", "front-proxy-ca.key", "service-account.key"])
 async def test_keys_are_private_and_do_not_follow_links(tmp_path: Path, name: str) -> None:
     data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
     data.mkdir()
