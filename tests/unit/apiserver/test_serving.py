@@ -69,7 +69,9 @@ async def test_keys_are_private_and_do_not_follow_links(tmp_path: Path, name: st
     await served.start()
     await served.close()
     assert not elsewhere.exists()
-    assert {stat.S_IMODE(file.stat().st_mode) for file in data.iterdir()} == {0o600}
+    files, folders = ([each for each in data.rglob("*") if each.is_dir() == is_dir] for is_dir in (False, True))
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} <= {0o700}
     assert not any(file.is_symlink() for file in data.iterdir())
 
 
