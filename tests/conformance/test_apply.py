@@ -174,3 +174,12 @@ async def test_status_fields_are_owned_through_the_status_subresource(api: API, 
     answer = await api.patch(f"{path}/status?fieldManager=me{dry_run}&force=true", status, "apply")
     entries = [each for each in answer.expect(200).json["metadata"]["managedFields"] if each["manager"] == "me"]
     assert {each.get("subresource") for each in entries} == {None, "status"}
+
+
+async def test_an_applied_list_with_two_items_of_one_key_is_rejected(api: API, ns: str) -> None:
+    ports = [{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP"}]
+    spec = {"containers": [{"name": "c", "image": "i", "ports": ports}]}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "twice"}, "spec": spec}
+    answer = (await api.patch(f"{ns}/pods/twice?fieldManager=m", body, "apply")).expect(500)
+    why = '.spec.containers[name="c"].ports: duplicate entries for key [containerPort=80,protocol="TCP"]'
+    assert answer.message == f"failed to create typed patch object (/twice; /v1, Kind=Pod): {why}"

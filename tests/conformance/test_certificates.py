@@ -115,3 +115,27 @@ async def test_patches_of_approval_and_status_change_the_metadata(api: API) -> N
             assert found["metadata"]["labels"][subresource] == "yes"
     finally:
         await cleaned(api, name)
+
+
+async def test_signers_and_usages_are_validated(api: API) -> None:
+    async def faults(signer: str = "example.com/signer", usages: tuple[str, ...] = ("client auth",)) -> list[str]:
+        body = request("faults", signer)
+        body["spec"]["usages"] = list(usages)
+        answer = await api.post(f"{REQUESTS}?dryRun=All", body)
+        return [f"{field}: {message}" for _, field, message in answer.causes] if answer.status == 422 else []
+
+    assert await faults() == []
+    legacy = "kubernetes.io/legacy-unknown"
+    assert await faults(legacy) == [
+        f'spec.signerName: Invalid value: "{legacy}": the legacy signerName is not allowed via this API version'
+    ]
+    why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+    assert await faults("example.com/a/b") == [f'spec.signerName: Invalid value: "example.com/a/b": {why}']
+    assert await faults("example/a") == [
+        'spec.signerName: Invalid value: "example": should be a domain with at least two segments separated by dots'
+    ]
+    (label,) = await faults("Example.com/a")
+    assert label.startswith('spec.signerName: Invalid value: "Example.com": validating label "Example": a lowercase')
+    assert await faults(usages=("any", "any")) == ['spec.usages[1]: Duplicate value: "any"']
+    (usage,) = await faults(usages=("anything",))
+    assert usage.startswith('spec.usages[0]: Unsupported value: "anything": supported values: "any", "cert sign", ')

@@ -147,3 +147,17 @@ async def test_pods_that_do_not_tolerate_a_taint_are_evicted(nodes: Nodes) -> No
     for kept in ("forever", "long"):
         pod = (await nodes.api.get(f"{nodes.ns}/pods/{kept}")).expect(200).json
         assert "deletionTimestamp" not in pod["metadata"]
+
+
+async def test_a_new_node_is_registered_with_an_event(api: API, nodes: Nodes) -> None:
+    name = await nodes.create(simulated=False)
+
+    async def event() -> dict[str, Any] | None:
+        selector = f"involvedObject.kind=Node,involvedObject.name={name},reason=RegisteredNode"
+        items = (await api.get(f"/api/v1/namespaces/default/events?fieldSelector={selector}")).expect(200).json["items"]
+        found: dict[str, Any] | None = items[0] if items else None
+        return found
+
+    found = await until(event)
+    assert found["type"] == "Normal"
+    assert (found.get("message") or found.get("note")) == f"Node {name} event: Registered Node {name} in Controller"

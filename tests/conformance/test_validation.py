@@ -410,3 +410,19 @@ async def test_labels_that_contradict_a_generated_selector_are_rejected(api: API
     assert [(field, message.rpartition(": ")[2]) for field, message in found] == [
         ("spec.template.metadata.labels[job-name]", "must be 'a'")
     ]
+
+
+async def test_the_drivers_and_images_of_volumes_are_checked(api: API, ns: str) -> None:
+    containers = [{"name": "a", "image": "a"}]
+    sources = [
+        {"csi": {"driver": "../x"}},
+        {"csi": {"driver": "a" * 64}},
+        {"image": {"reference": "a", "pullPolicy": "x"}},
+    ]
+    volumes = [{"name": f"v{index}", **source} for index, source in enumerate(sources)]
+    name, length, policy = await errors_of(api, f"{ns}/pods", {"containers": containers, "volumes": volumes})
+    assert name[0] == "spec.volumes[0].csi.driver"
+    assert name[1].startswith('Invalid value: "../x": a lowercase RFC 1123 subdomain must consist of')
+    assert length == ("spec.volumes[1].csi.driver", "Too long: may not be more than 63 bytes")
+    why = 'Unsupported value: "x": supported values: "Always", "IfNotPresent", "Never"'
+    assert policy == ("spec.volumes[2].image.pullPolicy", why)

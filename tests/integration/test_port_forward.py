@@ -6,7 +6,7 @@ import asyncio
 import base64
 import struct
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -57,7 +57,7 @@ async def run(cluster: Cluster, namespace: str, image: str, port: int) -> None:
 
 
 @asynccontextmanager
-async def forwarded(kubectl: Kubectl, port: int, to: str = "pod/p") -> AsyncIterator[int]:
+async def forwarded(kubectl: Kubectl, port: int, to: str = "pod/p") -> AsyncGenerator[int]:
     """Run port-forward for the duration of the block. Yields the local port."""
     process = await kubectl.start("port-forward", to, f":{port}")
     assert process.stdout is not None

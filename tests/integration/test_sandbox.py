@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import socket
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,16 +16,17 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from integration.command import cluster_of, up
 from integration.kubectl import KUBECTL, Kubectl
 from integration.programs import Programs, is_running, status
 from integration.programs import programs as programs
 from kubewright import ObjectMeta
-from kubewright.apis.core.v1 import ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod
+from kubewright.apis.core.v1 import ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client import MergePatch
 from kubewright.models import codec
 from kubewright.testing import eventually
-from kubewright_controlplane import Environment
+from kubewright_controlplane import Environment, ServerOptions
 from kubewright_controlplane.kubelet.images import Image
 
 
@@ -30,7 +34,8 @@ def reason_without_sandbox() -> str:
     """Return why there are no sandboxes on this machine; empty if there are."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed"
-    probe = ["bwrap", "--ro-bind", "/", "/", "--unshare-user", "--unshare-pid", "--proc", "/proc", "true"]
+    own = [] if os.geteuid() == 0 else ["--unshare-user"]
+    probe = ["bwrap", "--ro-bind", "/", "/", *own, "--unshare-pid", "--unshare-uts", "--proc", "/proc", "true"]
     done = subprocess.run(probe, capture_output=True, text=True)
     return "" if done.returncode == 0 else f"bubblewrap does not work here: {done.stderr}"
 
@@ -62,9 +67,13 @@ def kubectl(programs: Programs) -> Kubectl:
     return Kubectl(programs.cluster.kubeconfig(), programs.namespace)
 
 
+SPEC = ("volumes", "securityContext", "hostAliases", "hostNetwork", "hostPID", "dnsPolicy", "dnsConfig")
+"""Fields of Pods that `output` accepts; the others are fields of its container."""
+
+
 async def output(shells: Programs, script: str, name: str = "p", **more: Any) -> str:
     """Run a script to its end in a Pod. Returns its log."""
-    spec = {key: more.pop(key) for key in ("volumes", "securityContext", "hostAliases") if key in more}
+    spec = {key: more.pop(key) for key in SPEC if key in more}
     await shells.pod([{"image": SHELL, "args": [script], **more}], name=name, restartPolicy="Never", **spec)
     await shells.until(lambda pod: pod.status.phase in ("Succeeded", "Failed"), name)
     return await shells.log(name=name)
@@ -171,10 +180,11 @@ async def test_the_security_context_is_followed(shells: Programs) -> None:
     script = "id -u; id -g; echo x > /data/x && stat -c %u /data/x; (echo x > /new) 2>/dev/null || echo read-only"
     said = await _with_context(shells, script, user, mounts)
     assert said.split() == ["1234", "2345", "1234", "read-only"]
-    if os.geteuid() == 0:
-        await shells.pod([{"image": SHELL, "args": ["true"], "securityContext": {"runAsNonRoot": True}}], name="q")
-        pod = await shells.until(lambda pod: status(pod).state.waiting.reason != "ContainerCreating", "q")  # type: ignore[union-attr]
-        assert "runAsNonRoot" in str(status(pod).state)
+    impossible = ({"runAsNonRoot": True, "runAsUser": 0}, {"privileged": True})
+    for number, context in enumerate(impossible):
+        await shells.pod([{"image": SHELL, "args": ["true"], "securityContext": context}], name=f"q{number}")
+        pod = await shells.until(lambda pod: status(pod).state.waiting.message, f"q{number}")  # type: ignore[union-attr]
+        assert next(iter(context)) in str(status(pod).state)
 
 
 async def _with_context(shells: Programs, script: str, context: dict[str, Any], mounts: list[dict[str, str]]) -> str:
@@ -424,3 +434,106 @@ async def test_a_group_owns_the_volumes_and_reads_its_token(shells: Programs) ->
     assert user == "1234"
     assert sorted(groups.split()) == ["2345", "3456", "4567"]
     assert rest == ["3456", "1234:3456", "640:1234:3456", "out"]
+
+
+async def test_a_restricted_python_program_runs_as_its_user(programs: Programs) -> None:
+    program = "import os; print('user', os.getuid())"
+    programs.table.put(f"{SHELL}:python", Image((sys.executable, "-c", program)))
+    restricted = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    await programs.pod(
+        [{"image": f"{SHELL}:python", "securityContext": restricted}],
+        restartPolicy="Never",
+        securityContext={"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+    )
+    said = await programs.says("user")
+    programs.table.remove(f"{SHELL}:python")
+    assert said.split() == ["user", str(os.geteuid() or 65532)]
+
+
+async def test_containers_share_their_processes_on_request(shells: Programs) -> None:
+    script = "until cat /proc/*/comm | grep -q tail; do sleep 0.1; done; ls /proc/1/root/; echo seen; sleep 1000"
+    await shells.pod(
+        [{"image": SHELL, "args": [script]}, {"image": SHELL, "args": ["exec tail -f /dev/null"]}],
+        shareProcessNamespace=True,
+    )
+    assert "home" not in (await shells.says("seen")).split()
+
+
+@needs_kubectl
+async def test_exec_enters_a_pod_with_shared_processes(shells: Programs, kubectl: Kubectl) -> None:
+    await shells.pod(
+        [{"image": SHELL, "args": ["exec tail -f /dev/null"]}, {"image": SHELL, "args": ["sleep 1000"]}],
+        shareProcessNamespace=True,
+    )
+    await shells.until(is_running)
+    seen = await kubectl("exec", "p", "-c", "c1", "--", "sh", "-c", "cat /proc/*/comm; hostname; touch /tmp/c1")
+    assert {"tail", "sleep", "p"} <= set(seen.split())
+    assert "c1" not in await kubectl("exec", "p", "-c", "c0", "--", "ls", "/tmp")
+    await kubectl("delete", "pod", "p", "--grace-period=1")
+
+
+async def test_a_pod_in_the_host_network_has_the_name_of_the_host(shells: Programs) -> None:
+    said = await output(shells, "hostname; cat /etc/resolv.conf", hostNetwork=True, hostPID=True)
+    machine = Path("/etc/resolv.conf")
+    assert said.splitlines()[0] == socket.gethostname()
+    assert ("nameserver" in said) == (machine.is_file() and "nameserver" in machine.read_text())
+
+
+async def test_the_dns_configuration_of_a_pod_is_followed(shells: Programs) -> None:
+    config = {
+        "nameservers": ["192.0.2.1"],
+        "searches": ["a.test", "b.test"],
+        "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}],
+    }
+    said = await output(shells, "cat /etc/resolv.conf", dnsPolicy="None", dnsConfig=config)
+    assert said == "nameserver 192.0.2.1\nsearch a.test b.test\noptions ndots:2 edns0\n"
+
+
+async def test_a_claim_outlives_the_control_plane(tmp_path: Path) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    images = {SHELL: Image(("/bin/sh", "-c"))}
+    for name, script, expected in (("one", "echo kept > /data/x", ""), ("two", "cat /data/x; ls -A /root", "kept\n")):
+        async with Environment(server=ServerOptions(data=tmp_path / "data"), images=images) as cluster:
+            shells = Programs(cluster, "default")
+            if name == "one":
+                await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
+                await eventually(cluster.client.get, StorageClass, "standard")  # claims get it as the default
+                await shells.client.create(claim(shells, "data"))
+            assert await output(shells, script, name, volumes=volumes, volumeMounts=mounts) == expected
+
+
+async def test_the_data_of_the_control_plane_is_not_visible(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    images = {SHELL: Image(("/bin/sh", "-c"), folders=(str(tmp_path),))}
+    async with Environment(server=ServerOptions(data=data), images=images) as cluster:
+        shells = Programs(cluster, "default")
+        await eventually(cluster.client.get, ServiceAccount, "default", namespace="default")
+        kubeconfig = cluster.kubeconfig()
+        said = await output(shells, f"ls {tmp_path}; ls -A {data}; cat {kubeconfig} 2>/dev/null || echo hidden")
+    assert said == "data\nhidden\n"
+
+
+async def test_nothing_of_a_pod_outlives_a_killed_control_plane(tmp_path: Path) -> None:
+    with up(tmp_path) as started:
+        async with cluster_of(started) as cluster:
+            shells = Programs(cluster, "default")
+            shells.table.put(SHELL, Image(("/bin/sh", "-c")))
+            await shells.pod([{"image": SHELL, "args": ["setsid sleep 7654321 & echo up; sleep 7654321"]}])
+            await shells.says("up")
+        started.end(signal.SIGKILL)
+
+    async def ended() -> None:
+        assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"7654321" in _reads(path)]
+
+    await eventually(ended)
+
+
+async def test_a_machine_without_bubblewrap_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    environment = Environment(images={SHELL: Image(("/bin/sh", "-c"))})
+    async with environment as cluster, cluster.namespace() as namespace:
+        shells = Programs(cluster, namespace)
+        assert await output(shells, "echo ran") == "ran\n"
+        assert any("install the package bubblewrap" in each for each in await shells.events("NoSandbox"))
+        assert "bubblewrap" in (await environment.reason_without_sandbox() or "")

@@ -17,6 +17,7 @@ import pytest_asyncio
 from integration.programs import Programs, is_running
 from integration.programs import programs as programs
 from integration.servicenet import PORT, ask, expose, run
+from integration.test_sandbox import reason_without_sandbox
 from kubewright.apis.core.v1 import Service
 from kubewright.testing import eventually
 from kubewright_controlplane.ports import process_port
@@ -134,3 +135,36 @@ async def test_the_cluster_itself_has_names(names: Names, programs: Programs) ->
     assert await names.find("dns-version.cluster.local", "TXT") == ['"1.1.0"']
     if process_port(443) == 443:
         await eventually(ask, api.spec.cluster_ip or "", 443, b"GET / HTTP/1.0\r\n\r\n")
+
+
+CLIENT = """
+import socket, time, urllib.request
+print(open("/etc/resolv.conf").read(), flush=True)
+while True:
+    try:
+        with socket.create_connection(("web", 8000)) as connection:
+            connection.shutdown(socket.SHUT_WR)
+            print("answer:", connection.makefile().read(), flush=True)
+        break
+    except OSError as error:
+        print(error, flush=True)
+        time.sleep(0.1)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.skipif(bool(reason_without_sandbox()), reason=reason_without_sandbox() or "-")
+@pytest.mark.skipif(process_port(53) != 53, reason="this user may not open port 53")
+async def test_a_program_in_a_sandbox_finds_services_by_their_names(programs: Programs, names: Names) -> None:
+    await expose(programs)
+    await run(programs, "one")
+    image = programs.image(CLIENT, sandbox=True)
+    await programs.pod([{"image": image}], "client")
+    said = await programs.says("answer:", "client")
+    assert "answer:  one" in said
+    assert f"nameserver {names.host}\n" in said
+    assert f"search {names.domain} svc.cluster.local cluster.local" in said
+    config = {"nameservers": ["192.0.2.1"], "searches": ["example.com"], "options": [{"name": "ndots", "value": "2"}]}
+    await programs.pod([{"image": image}], "own", dnsPolicy="None", dnsConfig=config)
+    said = await programs.says("ndots", "own")
+    assert said.startswith("nameserver 192.0.2.1\nsearch example.com\noptions ndots:2\n")

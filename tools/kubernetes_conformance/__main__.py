@@ -2,6 +2,7 @@
 
 cases      the cases of the suite, and what each of them needs
 targets    the control planes
+images     the images that run as processes on the target `processes`
 run        one case: a process of `e2e.test`
 record     the outcome of each case, in `results/<target>.json`
 obstacles  why a case needs running containers
@@ -25,6 +26,7 @@ from typing import Final
 from tools.controlplane.build import BuildError, build, build_conformance, default_cache
 from tools.kubernetes_conformance import page
 from tools.kubernetes_conformance.cases import NEEDS, Case, all_cases
+from tools.kubernetes_conformance.images import MissingProgramsError, check_programs
 from tools.kubernetes_conformance.record import Results
 from tools.kubernetes_conformance.run import Outcome, Suite
 from tools.kubernetes_conformance.targets import TARGETS
@@ -39,8 +41,10 @@ def main() -> int:
         binaries = build_conformance(default_cache()) / "bin"
         if arguments.target == "real":
             build(default_cache())
-    except BuildError as error:
-        sys.exit(f"The conformance suite was not built: {error}")
+        if arguments.target == "processes":
+            check_programs()
+    except (BuildError, MissingProgramsError) as error:
+        sys.exit(f"The conformance suite cannot run: {error}")
     cases = list(_chosen(all_cases(binaries), arguments))
     if not cases:
         sys.exit("no case matches; `--list` prints all of them")
@@ -76,11 +80,12 @@ def _line(outcome: Outcome) -> str:
 
 def _chosen(cases: Sequence[Case], arguments: argparse.Namespace) -> Iterator[Case]:
     focus = re.compile(arguments.focus)
-    passed, passed_on = Results.read(arguments.target), Results.read(arguments.passed_on)
+    passed_on = Results.read(arguments.passed_on)
+    passed = [Results.read(target) for target in arguments.not_passed_on or ()]
     for case in cases:
         named = focus.search(case.name) and case.area in (arguments.area or (case.area,))
         recorded = passed_on.has_passed(case.name) or not arguments.passed_on
-        wanted = recorded and not (arguments.not_passed and passed.has_passed(case.name))
+        wanted = recorded and not any(results.has_passed(case.name) for results in passed)
         if named and wanted and case.needs in (arguments.needs or NEEDS):
             yield case
 
@@ -102,7 +107,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--focus", default="", metavar="REGEX", help="run only cases whose names match")
     parser.add_argument("--area", action="append", metavar="SIG", help="run only this area: sig-apps (repeatable)")
     parser.add_argument("--needs", action="append", choices=NEEDS, help="run only cases that need this (repeatable)")
-    parser.add_argument("--not-passed", action="store_true", help="run only cases without a recorded pass")
+    parser.add_argument(
+        "--not-passed-on",
+        action="append",
+        choices=list(TARGETS),
+        help="run only cases without a recorded pass on this target (repeatable)",
+    )
     parser.add_argument(
         "--passed-on", choices=list(TARGETS), default="", help="run only cases with a recorded pass on this target"
     )

@@ -27,6 +27,8 @@ A real control plane passes {real}, of which the embedded one passes {both}.
 The Pods of both control planes are simulated: they are scheduled, start, become ready and end, but nothing is executed.
 So most of the other cases cannot pass there.
 They read what containers print, run commands in containers, or connect to Pods.
+The embedded control plane can also run Pods as processes in [a sandbox](controlplane.md#the-sandbox).
+With agnhost and busybox as such images, {processes} of the other cases pass.
 [Cases](#cases) says for each case what it needs.
 
 This page is generated from recorded results.
@@ -34,7 +36,8 @@ This page is generated from recorded results.
 ## Areas
 
 The columns about the embedded control plane divide all cases of an area:
-those that pass, those that need running containers and do not pass, and those that fail for another reason.
+those that pass with simulated Pods, those of the others that pass with processes,
+those that need running containers and do not pass, and those that fail for another reason.
 
 """
 _COMMANDS: Final = """
@@ -45,13 +48,14 @@ _COMMANDS: Final = """
     make kubernetes-conformance ARGS='--area sig-apps --needs api --needs controllers'
     make kubernetes-conformance ARGS='--target real --focus FieldValidation'
     make kubernetes-conformance ARGS='--passed-on real'
-    make kubernetes-conformance ARGS='--not-passed --record'
+    make kubernetes-conformance ARGS='--target processes --not-passed-on embedded --record'
 
 `--passed-on real` runs the cases that passed on the real control plane.
-`--not-passed` runs those without a recorded pass.
+`--not-passed-on embedded` runs those without a recorded pass on the embedded one.
 `--list` prints the cases, and `--record` writes the results and this page.
 The output of each case is in `build/kubernetes-conformance`.
 The build needs Go 1.26.
+The target `processes` needs `bubblewrap`, `busybox-static`, `curl` and `setpriv`.
 CI does not run the suite, because all cases together take about an hour or more.
 Each difference that the suite found has a case in `tests/conformance` or a unit test, which CI runs.
 """
@@ -59,82 +63,83 @@ _REASON: Final = 160
 """Characters of a recorded reason that are shown."""
 
 
-def render() -> str:
-    real, embedded = Results.read("real"), Results.read("embedded")
-    names = sorted(real.cases.keys() | embedded.cases.keys())
-    passed = [name for name in names if embedded.has_passed(name)]
-    text = _INTRODUCTION.format(
-        total=len(names),
-        version=real.version,
-        real=sum(map(real.has_passed, names)),
-        embedded=len(passed),
-        both=sum(map(real.has_passed, passed)),
-    )
-    return (
-        text
-        + "\n".join([*_areas(names, real, embedded), *_runs(real, embedded)])
-        + _COMMANDS
-        + _cases(names, real, embedded)
-    )
+class Page:
+    """The page of the latest results."""
 
+    def __init__(self) -> None:
+        self._real, self._embedded, self._processes = map(Results.read, ("real", "embedded", "processes"))
+        self._names = sorted(self._real.cases.keys() | self._embedded.cases.keys())
 
-def _areas(names: list[str], real: Results, embedded: Results) -> Iterator[str]:
-    yield "| area | cases | real: passed | embedded: passed | embedded: needs containers | embedded: failed |"
-    yield "|---|---|---|---|---|---|"
-    for area in sorted({area_of(name) for name in names}):
-        yield _area(area, [name for name in names if area_of(name) == area], real, embedded)
-    yield _area("all", names, real, embedded)
+    def render(self) -> str:
+        passed = [name for name in self._names if self._embedded.has_passed(name)]
+        text = _INTRODUCTION.format(
+            total=len(self._names),
+            version=self._real.version,
+            real=sum(map(self._real.has_passed, self._names)),
+            embedded=len(passed),
+            processes=sum(map(self._needs_processes, self._names)),
+            both=sum(map(self._real.has_passed, passed)),
+        )
+        return text + "\n".join([*self._areas(), *self._runs()]) + _COMMANDS + "\n".join(self._cases()) + "\n"
 
+    def _needs_processes(self, name: str) -> bool:
+        return self._processes.has_passed(name) and not self._embedded.has_passed(name)
 
-def _area(title: str, names: list[str], real: Results, embedded: Results) -> str:
-    others = [name for name in names if not embedded.has_passed(name)]
-    hindered = sum(_needs_containers(name, embedded) for name in others)
-    passed = len(names) - len(others)
-    cells = (len(names), sum(map(real.has_passed, names)), passed, hindered, len(others) - hindered)
-    return f"| {title} | {' | '.join(map(str, cells))} |"
+    def _areas(self) -> Iterator[str]:
+        yield "| area | cases | real | embedded, simulated Pods | embedded, processes | needs containers | failed |"
+        yield "|---|---|---|---|---|---|---|"
+        for area in sorted({area_of(name) for name in self._names}):
+            yield self._area(area, [name for name in self._names if area_of(name) == area])
+        yield self._area("all", self._names)
 
+    def _area(self, title: str, names: list[str]) -> str:
+        passed = sum(map(self._embedded.has_passed, names))
+        run = sum(map(self._needs_processes, names))
+        hindered = sum(self._is_hindered(name) for name in names)
+        real = sum(map(self._real.has_passed, names))
+        cells = (len(names), real, passed, run, hindered, len(names) - passed - run - hindered)
+        return f"| {title} | {' | '.join(map(str, cells))} |"
 
-def _needs_containers(name: str, results: Results) -> bool:
-    return not results.has_passed(name) and obstacle_to(name) is not None
+    def _is_hindered(self, name: str) -> bool:
+        passed = self._embedded.has_passed(name) or self._processes.has_passed(name)
+        return not passed and obstacle_to(name) is not None
 
+    def _runs(self) -> Iterator[str]:
+        yield (
+            "\nThe results are from several runs, each with its own time limits. "
+            "A case that exceeded its limit might pass with more time.\n"
+        )
+        yield "| control plane | last run | cases with a result | passed | failed | over the limit | last command |"
+        yield "|---|---|---|---|---|---|---|"
+        for results in (self._real, self._embedded, self._processes):
+            states = [each.state for each in results.cases.values()]
+            counts = [len(states), *(states.count(state) for state in ("passed", "failed", "timeout"))]
+            yield f"| {results.target} | {results.date} | {' | '.join(map(str, counts))} | `{results.command}` |"
 
-def _runs(real: Results, embedded: Results) -> Iterator[str]:
-    yield (
-        "\nThe results are from several runs, each with its own time limits. "
-        "A case that exceeded its limit might pass with more time.\n"
-    )
-    yield "| control plane | last run | cases with a result | passed | failed | over the limit | last command |"
-    yield "|---|---|---|---|---|---|---|"
-    for results in (real, embedded):
-        states = [each.state for each in results.cases.values()]
-        counts = [len(states), *(states.count(state) for state in ("passed", "failed", "timeout"))]
-        yield f"| {results.target} | {results.date} | {' | '.join(map(str, counts))} | `{results.command}` |"
+    def _cases(self) -> Iterator[str]:
+        yield "\n## Cases\n"
+        yield "A case that passes on neither embedded control plane has the reason in the last column."
+        for area in sorted({area_of(name) for name in self._names}):
+            yield f"\n### {area}\n"
+            yield "| case | real | embedded | processes | needs, or fails with |"
+            yield "|---|---|---|---|---|"
+            yield from (self._case(name) for name in self._names if area_of(name) == area)
 
+    def _case(self, name: str) -> str:
+        title = name.removeprefix(f"[{area_of(name)}] ").removesuffix(" [Conformance]")
+        states = (_state(name, results) for results in (self._real, self._embedded, self._processes))
+        return f"| {_cell(title)} | {' | '.join(states)} | {_cell(self._why(name))} |"
 
-def _cases(names: list[str], real: Results, embedded: Results) -> str:
-    lines = ["\n## Cases\n"]
-    lines.append("A case that does not pass on the embedded control plane has the reason in the last column.")
-    for area in sorted({area_of(name) for name in names}):
-        lines += [f"\n### {area}\n", "| case | real | embedded | needs, or fails with |", "|---|---|---|---|"]
-        lines += [_case(name, real, embedded) for name in names if area_of(name) == area]
-    return "\n".join(lines) + "\n"
-
-
-def _case(name: str, real: Results, embedded: Results) -> str:
-    title = name.removeprefix(f"[{area_of(name)}] ").removesuffix(" [Conformance]")
-    return f"| {_cell(title)} | {_state(name, real)} | {_state(name, embedded)} | {_cell(_why(name, embedded))} |"
+    def _why(self, name: str) -> str:
+        if self._embedded.has_passed(name) or self._processes.has_passed(name) or name not in self._embedded.cases:
+            return ""
+        recorded = self._embedded.cases[name].reason
+        shown = f"{recorded[:_REASON]} ..." if len(recorded) > _REASON else recorded
+        return obstacle_to(name) or f"`{shown.replace('`', chr(39))}`"
 
 
 def _state(name: str, results: Results) -> str:
-    return results.cases[name].state if name in results.cases else "not run"
-
-
-def _why(name: str, results: Results) -> str:
-    if results.has_passed(name) or name not in results.cases:
-        return ""
-    recorded = results.cases[name].reason
-    shown = f"{recorded[:_REASON]} ..." if len(recorded) > _REASON else recorded
-    return obstacle_to(name) or f"`{shown.replace('`', chr(39))}`"
+    return results.cases[name].state if name in results.cases else ""
 
 
 def _cell(text: str) -> str:
@@ -143,13 +148,13 @@ def _cell(text: str) -> str:
 
 
 def write() -> None:
-    PAGE.write_text(render())
+    PAGE.write_text(Page().render())
 
 
 def main() -> int:
     if "--check" not in sys.argv:
         write()
-    elif PAGE.read_text() != render():
+    elif PAGE.read_text() != Page().render():
         print("docs/kubernetes-conformance.md differs from the results; run `make generate`")
         return 1
     return 0

@@ -10,6 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypeAlias
 
+from tools.controlplane.build import build_conformance, default_cache
+from tools.kubernetes_conformance.images import write_images
+
 from kubewright_controlplane.real import RealControlPlane
 
 Target: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Path]]
@@ -19,11 +22,11 @@ _READY_WITHIN: Final = 60
 
 
 @asynccontextmanager
-async def _embedded(logs: Path) -> AsyncGenerator[Path]:
+async def _embedded(logs: Path, *options: str) -> AsyncGenerator[Path]:
     with TemporaryDirectory(prefix="kubewright-conformance-") as folder, (logs / "controlplane.log").open("wb") as log:
         kubeconfig = Path(folder) / "kubeconfig"
         command = Path(sys.executable).with_name("kubewright-controlplane")
-        arguments = ("--kubeconfig", str(kubeconfig), "--log-level", "warning")
+        arguments = ("--kubeconfig", str(kubeconfig), "--log-level", "warning", *options)
         server = await asyncio.create_subprocess_exec(
             command, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=log
         )
@@ -38,9 +41,17 @@ async def _embedded(logs: Path) -> AsyncGenerator[Path]:
 
 
 @asynccontextmanager
+async def _processes(logs: Path) -> AsyncGenerator[Path]:
+    binaries = build_conformance(default_cache()) / "bin"
+    with TemporaryDirectory(prefix="kubewright-conformance-") as folder:
+        async with _embedded(logs, "--images", str(write_images(binaries, Path(folder)))) as kubeconfig:
+            yield kubeconfig
+
+
+@asynccontextmanager
 async def _real(logs: Path) -> AsyncGenerator[Path]:
     async with RealControlPlane() as control_plane:
         yield control_plane.kubeconfig
 
 
-TARGETS: Final[dict[str, Target]] = {"embedded": _embedded, "real": _real}
+TARGETS: Final[dict[str, Target]] = {"embedded": _embedded, "processes": _processes, "real": _real}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
 from tools.kubernetes_conformance import record
 from tools.kubernetes_conformance.cases import Case, all_cases
+from tools.kubernetes_conformance.images import MissingProgramsError, check_programs, write_images
 from tools.kubernetes_conformance.obstacles import obstacle_to
 from tools.kubernetes_conformance.record import Results
 from tools.kubernetes_conformance.run import Outcome, Suite
+
+from kubewright_controlplane.kubelet.images import images_in
 
 DELETES = "[sig-apps] Deployment should delete (old) replicas [Conformance]"
 ALONE = "[sig-node] Taints [Serial] should be respected [Conformance]"
@@ -110,3 +114,26 @@ def test_runs_at_the_same_time_keep_the_outcomes_of_each_other(tmp_path: Path, m
     second.write(command="make")
     found = Results.read("embedded")
     assert (found.has_passed(DELETES), found.has_passed(ALONE), len(found.cases)) == (True, False, 2)
+
+
+def test_the_images_that_run_have_a_root_folder_with_their_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "installed"
+    binaries = tmp_path / "binaries"
+    for folder, names in ((installed, ("bwrap", "busybox", "curl", "setpriv")), (binaries, ("agnhost",))):
+        folder.mkdir()
+        for name in names:
+            shutil.copy("/bin/true", folder / name)
+    (installed / "busybox").write_text("#!/bin/sh\necho sh setpriv busybox\n")
+    monkeypatch.setenv("PATH", f"{installed}:/usr/bin:/bin")
+    check_programs()
+    root = tmp_path / "images" / "root"
+    table = images_in(write_images(binaries, tmp_path / "images"))
+    assert {image.root for image in table.values()} == {str(root)}
+    assert table["registry.k8s.io/e2e-test-images/agnhost:*"].command == ("/agnhost",)
+    assert (root / "bin" / "sh").readlink() == Path("busybox")
+    assert (root / "usr" / "bin" / "setpriv").is_file()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingProgramsError, match="install the package bubblewrap"):
+        check_programs()

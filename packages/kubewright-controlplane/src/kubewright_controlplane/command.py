@@ -109,7 +109,7 @@ def command(
     its terminal is closed.
     """
     logs.configure("console", log_level)
-    options = ControlPlaneOptions(disabled=disable, nodes=nodes)
+    options = ControlPlaneOptions(disabled=disable, nodes=nodes, metrics=True)
     environment = Environment(
         server=ServerOptions(data=data, runtime_config=_runtime_config(runtime_config)),
         controllers=not bare,
@@ -120,7 +120,8 @@ def command(
         port=port,
     )
     with owned(kubeconfig) as path, asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(_serve(environment, path, f"kept in {data}" if data else "in memory"))
+        kept = f"kept in {data}" if data else "in memory"
+        runner.run(_serve(environment, path, kept, runs_processes=bool(stand_ins or table)))
     click.echo("Stopped.")
 
 
@@ -135,10 +136,12 @@ def _runtime_config(values: Iterable[str]) -> dict[str, bool]:
     return chosen
 
 
-async def _serve(environment: Environment, kubeconfig: Path, kept: str) -> None:
+async def _serve(environment: Environment, kubeconfig: Path, kept: str, *, runs_processes: bool) -> None:
     stopping = asyncio.Event()
     on_stop_signal(stopping.set)
     async with serving(environment, kubeconfig, kept=kept):
+        if runs_processes and (reason := await environment.reason_without_sandbox()):
+            click.echo(f"\nPods run without a sandbox, as processes of your user: {reason}")
         gc.freeze()  # what exists by now stays until the end; a garbage collection need not look at it
         await stopping.wait()
 

@@ -16,6 +16,7 @@ from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Peer, Request, Response
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.testing._cluster import Cluster
+from kubewright_controlplane import metricsserver
 from kubewright_controlplane.apiserver.bootstrap import service_cidr
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.serving import ServedAPI
@@ -60,7 +61,8 @@ class Environment:
         use `hostPath` volumes below `host_paths`.
         """
         self._server = server = server or ServerOptions()
-        self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet), host=host, port=port)
+        inside = {metricsserver.HOST: self._ask_metrics_server, **server.webhooks}
+        self.served = ServedAPI(replace(server, kubelet=self._ask_kubelet, webhooks=inside), host=host, port=port)
         self._controllers = controllers
         self._options = options
         self._migrates_storage = server.is_on(STORAGE_MIGRATION)
@@ -68,6 +70,8 @@ class Environment:
         self._host_paths = [Path(each).absolute() for each in host_paths]
         self._data = server.data
         self._kubelet: KubeletAPI | None = None
+        self._pods: ProcessPods | None = None
+        self._plane: ControlPlane | None = None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Cluster:
@@ -79,6 +83,7 @@ class Environment:
             if self._controllers:
                 own = self._data or folder
                 pods = ProcessPods(own / "nodes", images=self._images, host_paths=self._host_paths)
+                self._pods = pods
                 pods.private = lambda: (own, folder, *self.served.kubeconfigs)
                 self._kubelet = KubeletAPI(pods)
                 self.served.extensions = [embedded_extension(pods.images.path)]
@@ -93,8 +98,16 @@ class Environment:
     ) -> None:
         await self._stack.aclose()
 
+    async def reason_without_sandbox(self) -> str | None:
+        """Return why Pods run as processes without a sandbox on this machine; None if they have one."""
+        found = await self._pods.isolation() if self._pods is not None else None
+        return found if isinstance(found, str) else None
+
     async def _ask_kubelet(self, request: Request) -> Response:
         return await self._kubelet.handle(request) if self._kubelet is not None else Response(404)
+
+    async def _ask_metrics_server(self, request: Request) -> Response:
+        return await self._plane.metrics(request) if self._plane is not None else Response(503)
 
     def _reserve(self, stack: AsyncExitStack) -> ProcessNetwork:
         """Reserve addresses for Pods that run as processes, and for the Services in front of them."""
@@ -125,7 +138,7 @@ class Environment:
             network=network,
             migrates_storage=self._migrates_storage,
         )
-        plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
+        self._plane = plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
         await stack.enter_async_context(in_background(plane, name="control plane"))
 
     def _admin(self, folder: Path) -> Config:

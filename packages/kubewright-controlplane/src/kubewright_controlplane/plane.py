@@ -14,8 +14,10 @@ from kubewright._runtime.clock import SystemClock
 from kubewright.client._client import Client
 from kubewright.client._transport import Transport
 from kubewright.controllers import Controller
+from kubewright.http.message import Handler
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
+from kubewright_controlplane import metricsserver
 from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.permissions import unrestricted
 from kubewright_controlplane.common.selection import SCOPES
@@ -113,6 +115,8 @@ class ControlPlaneOptions:
     """How often a HorizontalPodAutoscaler looks at its metrics."""
     migrates_storage: bool = False
     """The API server serves StorageVersionMigrations, and their controller runs."""
+    metrics: bool = False
+    """Serve the metrics API, which `kubectl top` reads. `kubewright up` does."""
     processes: ProcessPods | None = None
     """The Pods that run as processes. None: all Pods are simulated."""
     api: APIAddress | None = None
@@ -133,6 +137,7 @@ class ControlPlane:
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
         self._client = Client(transport=transport, user_agent=_NAME, field_manager=_NAME)
+        self._metrics = metricsserver.MetricsServer(self._client, self._clock, self._options.processes)
         self._processes = self._process_runtime()
         self._dns = ClusterDNS(self._client, lambda: self._manager.client, _NAME)
         self._services = self._service_proxy()
@@ -156,6 +161,11 @@ class ControlPlane:
             self._manager.add(self._dns.run)
         if self._runs(GARBAGE_COLLECTOR):
             self._manager.add(GarbageCollector(self._client, self._clock).run)
+
+    @property
+    def metrics(self) -> Handler:
+        """The metrics API, for the API server."""
+        return self._metrics.handle
 
     async def run(self) -> None:
         """Run until cancelled, or until `stop`."""
@@ -234,5 +244,7 @@ class ControlPlane:
             await register(self._client, self._options.nodes)
         if self._services is not None:
             await self._dns.register()
+        if self._options.metrics:
+            await metricsserver.register(self._client)
         if self._runs(PROVISIONER):
             await provisioner.register_default_class(self._client)

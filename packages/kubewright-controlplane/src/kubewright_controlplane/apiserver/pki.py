@@ -94,13 +94,18 @@ class CertificateAuthority:
         return cls(key, builder.sign(key, hashes.SHA256()))
 
     @classmethod
-    def kept_in(cls, folder: Path, name: str = "kubewright-ca") -> CertificateAuthority:
-        """Load the authority in a folder, or create it there. Only its owner can read the key."""
-        key_file, certificate_file = folder / "ca.key", folder / "ca.crt"
+    def kept_in(cls, folder: Path, *, file: str = "ca", name: str = "kubewright-ca") -> CertificateAuthority:
+        """Load the authority in a folder, or create it there. Only its owner can read the key.
+
+        `file` is the name of its two files, without `.key` and `.crt`.
+        """
+        key_file, certificate_file = folder / f"{file}.key", folder / f"{file}.crt"
         if key_file.exists() and certificate_file.exists():
             key = serialization.load_pem_private_key(key_file.read_bytes(), None)
             if not isinstance(key, ec.EllipticCurvePrivateKey):
-                raise ConfigError(f"{key_file} is not an elliptic curve key; delete it and ca.crt to create new ones")
+                raise ConfigError(
+                    f"{key_file} is not an elliptic curve key; delete it and {file}.crt to create new ones"
+                )
             return cls(key, x509.load_pem_x509_certificate(certificate_file.read_bytes()))
         made = cls.create(name)
         write_private(certificate_file, made.certificate)

@@ -67,14 +67,25 @@ class NodeLifecycle:
         self._simulated = simulated
         self._grace = grace
         self._health: dict[str, _Health] = {}
+        self._registered: set[str] = set()
 
     async def reconcile(self, ctx: Context[Node] | DeletedContext[Node]) -> Result | None:
         if isinstance(ctx, DeletedContext) or ctx.object.metadata.deletion_timestamp is not None:
             self._health.pop(ctx.request.name, None)
+            self._registered.discard(ctx.request.name)
             return None
+        self._register(ctx)
         left = await self._monitor(ctx) if self._is_monitored(ctx.object) else None
         await self._correct(ctx)
         return Result(requeue_after=left) if left is not None else None
+
+    def _register(self, ctx: Context[Node]) -> None:
+        """Write an Event for a node that this controller sees for the first time."""
+        name = ctx.request.name
+        if name not in self._registered:
+            self._registered.add(name)
+            note = f"Node {name} event: Registered Node {name} in Controller"
+            ctx.events.normal(ctx.object, "RegisteredNode", note, action="Register")
 
     def _is_monitored(self, node: Node) -> bool:
         return not self._simulated or PROCESSES in node.metadata.labels

@@ -119,6 +119,11 @@ class ContainerRunner:
             raise LookupError(self.spec.name)
         return self._run
 
+    @property
+    def process_id(self) -> int | None:
+        """The first process of the container; None if it does not run."""
+        return self._run.pid if self._run is not None else None
+
     def status(self) -> ContainerStatus:
         """Return the status that a kubelet reports for the container."""
         image = self.spec.image or ""

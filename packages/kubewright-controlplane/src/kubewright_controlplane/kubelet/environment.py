@@ -85,7 +85,10 @@ async def prepare(container: Container, image: Image, pod: Pod, sandbox: PodSand
         user = User.of(container, pod)
     except ValueError as error:
         raise NotReadyToStart("CreateContainerConfigError", "Failed", f"Error: {error}") from error
-    return await asyncio.to_thread(_isolated, container, image, pod, sandbox, environment, mounts, isolation, user)
+    join = await sandbox.pause.start() if sandbox.pause is not None else None
+    return await asyncio.to_thread(
+        _isolated, container, image, pod, sandbox, environment, mounts, isolation, user, join
+    )
 
 
 def _isolated(
@@ -97,13 +100,14 @@ def _isolated(
     mounts: Sequence[Mount],
     isolation: Isolation,
     user: User,
+    join: int | None,
 ) -> Command:
     """Build the root folder of a container in a sandbox, and return its command."""
     folder = absolute(container.working_dir or image.working_dir)
     message = Mount(_message_path(container, image, sandbox), _message_target(container), read_only=False)
-    files = mounts_of_files(pod_files(pod, sandbox), mounts)
+    files = mounts_of_files(pod_files(pod, sandbox.folder / "etc", sandbox.address, sandbox.nameserver), mounts)
     root = build(sandbox.root(container), image.base, [*mounts, *files, message], folder, image.shown())
-    launcher = isolation.launcher(container, image, user, hostname_of(pod), root, folder)
+    launcher = isolation.launcher(container, pod, user, root, folder, join)
     return Command(_arguments(container, image, environment), environment, folder, launcher)
 
 

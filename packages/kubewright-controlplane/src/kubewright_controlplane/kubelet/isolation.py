@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Final
 
 from kubewright.apis.core.v1 import Container, Pod
-from kubewright_controlplane.kubelet.images import Image
-from kubewright_controlplane.kubelet.process import Launcher
-from kubewright_controlplane.kubelet.rootfolder import Mount, RootFolder, View
+from kubewright_controlplane.kubelet.names import hostname_of
+from kubewright_controlplane.kubelet.process import Command, Launcher
+from kubewright_controlplane.kubelet.rootfolder import MACHINE, SYSTEM, Mount, RootFolder, View
 
 _CAPABILITIES: Final = {
     "CHOWN": 0,
@@ -46,9 +46,12 @@ _DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 _READ_ONLY: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi")
 """Files of the kernel that root could write without any capability."""
 _EMPTY: Final = ("/proc/kcore", "/proc/keys", "/proc/timer_list")
+_NOBODY: Final = 65532
+"""The user of a container that must not run as root and does not name a user: the one that many images name."""
 _SWITCHING: Final = ("SETUID", "SETGID")
 """The capabilities that a change of the user needs. They end with it."""
 _PATH: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
+_PAUSE: Final = ("sleep", "infinity")
 _SHARED_MEMORY: Final = 64 << 20
 _PROBE_SECONDS: Final = 10.0
 
@@ -70,8 +73,12 @@ class User:
         uid = next((each.run_as_user for each in contexts if each.run_as_user is not None), None)
         gid = next((each.run_as_group for each in contexts if each.run_as_group is not None), None)
         refuses_root = next((each.run_as_non_root for each in contexts if each.run_as_non_root is not None), False)
-        if refuses_root and (os.geteuid() if uid is None else uid) == 0:
-            raise ValueError(f"container has runAsNonRoot and would run as root: set runAsUser of {container.name}")
+        if refuses_root and uid == 0:
+            raise ValueError(
+                f"container {container.name} has runAsNonRoot, and runAsUser is 0: choose another runAsUser"
+            )
+        if refuses_root and uid is None and os.geteuid() == 0:
+            uid, gid = _NOBODY, _NOBODY if gid is None else gid
         if own is not None and own.privileged:
             raise ValueError(
                 f"container {container.name} is privileged, which no sandbox permits: remove "
@@ -114,18 +121,23 @@ class Isolation:
     """The files of `/etc` that not every user can read, if this is root."""
 
     def launcher(
-        self, container: Container, image: Image, user: User, hostname: str, root: RootFolder, folder: str
+        self, container: Container, pod: Pod, user: User, root: RootFolder, folder: str, join: int | None
     ) -> Launcher:
-        """Return how to start a process in the sandbox of a container."""
-        view = root.view()
-        switch = _switch(user, view) if os.geteuid() == 0 else []
-        rooted = os.geteuid() == 0 and (bool(switch) or not user.is_other)
+        """Return how to start a process in the sandbox of a container.
+
+        With `join`, the process ID of another launcher, it shares the processes of that sandbox.
+        """
+        view, host_pid = root.view(), bool(pod.spec.host_pid)
+        # A user namespace of its own protects the processes of the machine from those that see them.
+        is_root = os.geteuid() == 0 and not host_pid
+        switch = _switch(user, view) if is_root else []
+        rooted = is_root and (bool(switch) or not user.is_other)
         kept = _capabilities(container) if rooted else []
         security = container.security_context
         arguments = ["--bind", str(root.root), "/"]
         for source, target in root.base_mounts():
             arguments += ("--ro-bind", source, target)
-        arguments += [*self._masks(root), *_kernel_files()]
+        arguments += [*self._masks(root), *_kernel_files(host_pid)]
         opened: list[tuple[str, str, str, str]] = []
         mounts: list[str] = []
         for each in root.mounts:
@@ -136,10 +148,11 @@ class Isolation:
                 mounts += (option, str(each.place), each.target)
         after = [
             *(("--remount-ro", "/") if security is not None and security.read_only_root_filesystem else ()),
-            *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"),
-            *("--hostname", hostname, "--chdir", folder, "--cap-drop", "ALL"),
+            *(() if host_pid or join is not None else ("--unshare-pid",)),
+            *("--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"),
+            *("--hostname", hostname_of(pod), "--chdir", folder, "--cap-drop", "ALL"),
             *(word for each in {*kept, *(_SWITCHING if switch else ())} for word in ("--cap-add", f"CAP_{each}")),
-            *(() if rooted else _user_namespace(user)),
+            *(() if rooted or join is not None else _user_namespace(user)),
         ]
         capabilities = [_CAPABILITIES[each] for each in kept]
         as_user = (user.uid or 0, user.gid or 0, list(user.groups)) if switch else None
@@ -151,12 +164,26 @@ class Isolation:
             opened,
             after,
             [*terminal, *switch],
+            join,
             bool(terminal),
             devices,
             capabilities,
             view,
             as_user,
         )
+
+    def pause(self) -> Command:
+        """Return a command that holds the processes of a Pod together until it is killed.
+
+        Containers can reach its files, so its sandbox contains only programs of the system.
+        """
+        arguments = [
+            *(word for name in SYSTEM if name != "etc" for word in _system_folder(MACHINE / name)),
+            *("--unshare-pid", "--die-with-parent", "--cap-drop", "ALL"),
+            *(() if os.geteuid() == 0 else ("--unshare-user",)),
+        ]
+        launcher = Launcher(self.program, arguments, [], [], [], None, False, [], [], View({"/": MACHINE}), None)
+        return Command(_PAUSE, {"PATH": _PATH}, "/", launcher)
 
     def _masks(self, root: RootFolder) -> Iterator[str]:
         """Yield the mounts that hide files which a container must not read."""
@@ -166,6 +193,14 @@ class Isolation:
                 if Path(path).is_relative_to(source) and os.path.exists(path):
                     at = os.path.normpath(f"{target}/{Path(path).relative_to(source)}")
                     yield from (("--tmpfs", at) if os.path.isdir(path) else ("--ro-bind", "/dev/null", at))
+
+
+def _system_folder(path: Path) -> Iterator[str]:
+    """Yield the options for a folder that has the same path in a sandbox."""
+    if path.is_symlink():
+        yield from ("--symlink", os.readlink(path), str(path))
+    elif path.is_dir():
+        yield from ("--ro-bind", str(path), str(path))
 
 
 def _terminal(view: View) -> Sequence[str]:
@@ -191,8 +226,9 @@ async def find_isolation(private: Callable[[], Sequence[Path]]) -> Isolation | s
     program = shutil.which("bwrap")
     if not sys.platform.startswith("linux") or program is None:
         return "bubblewrap is not installed: install the package bubblewrap"
-    probe = ["--ro-bind", "/", "/", "--unshare-pid", "--unshare-uts", "--proc", "/proc", "--unshare-user"]
-    status, output = await _run(program, *probe, "--die-with-parent", "--", "true")
+    probe = ["--ro-bind", "/", "/", "--unshare-pid", "--unshare-uts", "--unshare-ipc", "--proc", "/proc"]
+    own = () if os.geteuid() == 0 else ("--unshare-user",)
+    status, output = await _run(program, *probe, *own, "--die-with-parent", "--", "true")
     if status != 0:
         return f"bubblewrap does not work here: {output.strip()}; see whether user namespaces are permitted"
     _, options = await _run(program, "--help")
@@ -238,9 +274,10 @@ def _user_namespace(user: User) -> Iterator[str]:
         yield from ("--gid", str(user.gid))
 
 
-def _kernel_files() -> Iterator[str]:
-    yield from ("--ro-bind", "/sys", "/sys", "--proc", "/proc")
-    for path in _READ_ONLY:
+def _kernel_files(host_pid: bool) -> Iterator[str]:
+    yield from ("--ro-bind", "/sys", "/sys")
+    yield from ("--ro-bind", "/proc", "/proc") if host_pid else ("--proc", "/proc")
+    for path in () if host_pid else _READ_ONLY:
         if Path(path).exists():
             yield from ("--ro-bind", path, path)
     for path in _EMPTY:

@@ -5,14 +5,14 @@ Follows k8s.io/kubernetes pkg/kubelet/kubelet_pods.go and pkg/kubelet/network/dn
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from kubewright.apis.core.v1 import Pod
-from kubewright_controlplane.kubelet.sandbox import PodSandbox
+from kubewright_controlplane.kubelet.resolver import DOMAIN, Resolver, resolver_of
 
-DOMAIN: Final = "cluster.local"
 _LOCAL: Final = (
     "127.0.0.1\tlocalhost",
     "::1\tlocalhost ip6-localhost ip6-loopback",
@@ -25,7 +25,9 @@ _HOST_NAME_LENGTH: Final = 63
 
 
 def hostname_of(pod: Pod) -> str:
-    """Return the host name of a Pod."""
+    """Return the host name of a Pod; that of this machine if it uses the network of its host."""
+    if pod.spec.host_network:
+        return socket.gethostname()
     if pod.spec.hostname_override:
         return pod.spec.hostname_override
     name = (pod.spec.hostname or pod.metadata.name)[:_HOST_NAME_LENGTH].rstrip("-.")
@@ -37,14 +39,13 @@ def domain_of(pod: Pod) -> str:
     return f"{pod.spec.subdomain}.{pod.metadata.namespace}.svc.{DOMAIN}" if pod.spec.subdomain else ""
 
 
-def pod_files(pod: Pod, sandbox: PodSandbox) -> Sequence[tuple[Path, str]]:
-    """Write the files of a Pod, and return where containers see them."""
-    folder = sandbox.folder / "etc"
+def pod_files(pod: Pod, folder: Path, address: str, nameserver: str | None) -> Sequence[tuple[Path, str]]:
+    """Write the files of a Pod to `folder`, and return where containers see them."""
     folder.mkdir(exist_ok=True)
     contents = {
-        "hosts": "\n".join(_hosts(pod, sandbox.address)) + "\n",
+        "hosts": "\n".join(_hosts(pod, address)) + "\n",
         "hostname": f"{hostname_of(pod)}\n",
-        "resolv.conf": "\n".join(_resolver(pod, sandbox.nameserver)) + "\n",
+        "resolv.conf": "\n".join(resolver_of(pod, nameserver, _machine()).lines()) + "\n",
     }
     for name, content in contents.items():
         (folder / name).write_text(content)
@@ -63,48 +64,7 @@ def _hosts(pod: Pod, address: str) -> Iterator[str]:
         yield "\t".join((alias.ip, *alias.hostnames))
 
 
-def _resolver(pod: Pod, nameserver: str | None) -> Iterator[str]:
-    """Yield the lines of `/etc/resolv.conf`: those of the Pod's DNS policy, then those of its own configuration.
-
-    `nameserver` is the cluster's. Without one, the policy ClusterFirst is that of this machine, like Default.
-    """
-    servers: list[str] = []
-    searches: list[str] = []
-    options: dict[str, str] = {}
-    of_cluster = pod.spec.dns_policy == "ClusterFirstWithHostNet" or (
-        pod.spec.dns_policy in (None, "ClusterFirst") and not pod.spec.host_network
-    )
-    if pod.spec.dns_policy != "None":
-        servers, searches, options = _of_machine()
-    if of_cluster and nameserver is not None:
-        own = f"svc.{DOMAIN}"
-        servers, options = [nameserver], {"ndots": "5"}
-        searches = [f"{pod.metadata.namespace}.{own}", own, DOMAIN, *searches]
-    if (config := pod.spec.dns_config) is not None:
-        servers += config.nameservers
-        searches += config.searches
-        options |= {each.name or "": each.value or "" for each in config.options}
-    yield from (f"nameserver {each}" for each in dict.fromkeys(servers))
-    if searches:
-        yield f"search {' '.join(dict.fromkeys(searches))}"
-    if options:
-        yield "options " + " ".join(f"{name}:{value}" if value else name for name, value in options.items())
-
-
-def _of_machine() -> tuple[list[str], list[str], dict[str, str]]:
-    """Return the name servers, search domains and options of this machine."""
-    servers: list[str] = []
-    searches: list[str] = []
-    options: dict[str, str] = {}
+def _machine() -> Resolver:
+    """Return the resolver of this machine."""
     path = Path("/etc/resolv.conf")
-    for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
-        match line.split():
-            case ["nameserver", address, *_]:
-                servers.append(address)
-            case ["search", *domains]:
-                searches = domains
-            case ["options", *pairs]:
-                options |= {name: value for name, _, value in (each.partition(":") for each in pairs)}
-            case _:
-                pass
-    return servers, searches, options
+    return Resolver.parse(path.read_text(errors="replace")) if path.is_file() else Resolver()

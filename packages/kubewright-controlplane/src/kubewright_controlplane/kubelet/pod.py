@@ -90,6 +90,12 @@ class PodRunner:
         groups = (self._inits, self._mains, self._ephemerals)
         return Statuses(*([each.status() for each in group] for group in groups))
 
+    @property
+    def process_ids(self) -> dict[str, int]:
+        """The first processes of the containers that run, by the names of the containers."""
+        found = {each.spec.name: each.process_id for each in self._all}
+        return {name: pid for name, pid in found.items() if pid is not None}
+
     def container(self, name: str) -> ContainerRunner:
         """Return a container by its name. Raises KeyError."""
         for each in self._all:
@@ -151,6 +157,8 @@ class PodRunner:
             for each in (*self._inits, *self._ephemerals):
                 each.stop(grace_of(self._pod))
             await asyncio.gather(*self._sidecars)
+            if self._sandbox.pause is not None:
+                await self._sandbox.pause.end()
 
     @property
     def _all(self) -> tuple[ContainerRunner, ...]:

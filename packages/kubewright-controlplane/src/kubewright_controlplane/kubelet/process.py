@@ -52,6 +52,8 @@ class Launcher:
     """The arguments after these."""
     prefix: Sequence[str]
     """A command in the sandbox that runs the command."""
+    join: int | None
+    """The process ID of a launcher with whose sandbox this one shares its processes."""
     takes_terminal: bool
     """The command in the sandbox takes the terminal."""
     read_only: Sequence[str]
@@ -90,7 +92,11 @@ class Command:
         elif self.launcher is not None:
             launcher = self.launcher
             parts = (launcher.arguments, launcher.opened, launcher.options, launcher.prefix, launcher.read_only)
-            document |= {"launcher": [launcher.program, *(list(each) for each in parts)], "user": launcher.user}
+            document |= {
+                "launcher": [launcher.program, *(list(each) for each in parts)],
+                "user": launcher.user,
+                "join": launcher.join,
+            }
             document["folder"] = "/"  # the launcher changes to the folder of the command
         return document
 
@@ -365,14 +371,22 @@ class Process(asyncio.SubprocessProtocol):
 def first_process(launcher: int) -> int | None:
     """Return the process that runs the command of a launcher; None while it does not run.
 
-    The launcher has one child, which is process 1 of the sandbox, and the first child of that is the command.
+    The launcher starts other processes of its program in the sandbox. The first child that is not one is the command.
     """
-    for _ in range(2):
-        children = children_of(launcher)
-        if not children:
-            return None
-        launcher = children[0]
-    return launcher
+    process, program = launcher, name_of(launcher)
+    while children := children_of(process):
+        process = children[0]
+        if name_of(process) != program:
+            return process
+    return None
+
+
+def name_of(pid: int) -> str:
+    """Return the name of the program of a process; empty if the process has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text()
+    except OSError:
+        return ""
 
 
 def children_of(pid: int) -> list[int]:

@@ -28,7 +28,7 @@ from kubewright_controlplane.kubelet.node import address_of
 from kubewright_controlplane.kubelet.pod import PodRunner
 from kubewright_controlplane.kubelet.process import Reaper
 from kubewright_controlplane.kubelet.runtime import confirm_terminated
-from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, PodEvent, PodSandbox
+from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, Pause, PodEvent, PodSandbox
 from kubewright_controlplane.kubelet.simulated import ANNOTATION
 from kubewright_controlplane.kubelet.status import report_deadline, status_with
 from kubewright_controlplane.ports import LOOPBACK
@@ -81,6 +81,10 @@ class ProcessPods:
     def runner_of(self, name: Request) -> PodRunner | None:
         """Return the runner of the Pod with this name."""
         return self._runners.get(name)
+
+    def process_ids(self) -> dict[str, dict[str, int]]:
+        """Return the first processes of all containers that run, by the UIDs of the Pods and the containers' names."""
+        return {each.uid: each.process_ids for each in self._runners.values() if each.uid}
 
     def folder_of(self, pod: Pod) -> Path:
         """Return the folder of a Pod: its volumes and logs."""
@@ -248,6 +252,8 @@ class ProcessRuntime:
     async def _sandbox(self, ctx: Context[Pod], node: Node, address: str, images: Mapping[str, Image]) -> PodSandbox:
         pod, events = ctx.object, ctx.events
 
+        isolation = await self._isolation(ctx) if any(each.sandbox for each in images.values()) else None
+
         def emit(event: PodEvent) -> None:
             record = events.warning if event.type == "Warning" else events.normal
             record(pod, event.reason, event.note, action="Run")
@@ -264,7 +270,8 @@ class ProcessRuntime:
             clock=self._pods.clock,
             reaper=self._pods.reaper,
             image=self._pods.images.get,
-            isolation=await self._isolation(ctx) if any(each.sandbox for each in images.values()) else None,
+            isolation=isolation,
+            pause=Pause(isolation.pause(), self._pods.reaper) if isolation and _shares_processes(pod) else None,
             emit=emit,
             changed=partial(self._pods.changed.send, _name_of(pod)),
         )
@@ -280,6 +287,10 @@ class ProcessRuntime:
         if self._addresses is None:
             return LOOPBACK
         return self._addresses.of(ctx.request, ctx.object.status.pod_ip)
+
+
+def _shares_processes(pod: Pod) -> bool:
+    return bool(pod.spec.share_process_namespace) and not pod.spec.host_pid
 
 
 async def _remove(runner: PodRunner) -> None:

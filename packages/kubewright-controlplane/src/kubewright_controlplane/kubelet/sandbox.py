@@ -5,6 +5,7 @@ Follows the PodSandbox of the CRI: https://kubernetes.io/docs/concepts/architect
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from kubewright.apis.core.v1 import Container, Pod
 from kubewright.client._client import Client
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.isolation import Isolation
-from kubewright_controlplane.kubelet.process import Reaper
+from kubewright_controlplane.kubelet.process import Command, Process, Reaper
 
 
 class PodEvent(NamedTuple):
@@ -62,6 +63,29 @@ class HostFolders:
     """The folders in which Pods may use `hostPath`."""
 
 
+class Pause:
+    """A process that holds the processes of a Pod together, like the pause container of other runtimes."""
+
+    def __init__(self, command: Command, reaper: Reaper) -> None:
+        self._command = command
+        self._reaper = reaper
+        self._process: Process | None = None
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> int:
+        """Return the process ID, after the process was started. Raises OSError if it can't be started."""
+        async with self._starting:
+            if self._process is None:
+                self._process = await Process.start(self._command, self._reaper, lambda fd, data: None)
+        return self._process.pid
+
+    async def end(self) -> None:
+        """Kill the process, and all processes that it holds together."""
+        if self._process is not None:
+            self._process.kill()
+            await self._process.wait()
+
+
 @dataclass(frozen=True, slots=True)
 class PodSandbox:
     """The shared resources of a Pod's containers. They do not change while the Pod runs."""
@@ -85,6 +109,8 @@ class PodSandbox:
     """Returns the command of an image; None if the image is simulated."""
     isolation: Isolation | None
     """The sandboxes of this machine; None if there are none."""
+    pause: Pause | None
+    """Set if the containers share their processes."""
     emit: Callable[[PodEvent], None]
     """Records an event. Does not wait and does not fail."""
     changed: Callable[[], None]

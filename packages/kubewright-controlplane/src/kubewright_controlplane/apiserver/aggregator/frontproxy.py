@@ -14,7 +14,7 @@ from typing import Final
 from kubewright_controlplane.apiserver.pki import CertificateAuthority, KeyPair
 
 _NAME: Final = "front-proxy-client"
-_FOLDER: Final = "front-proxy"
+_CA: Final = "front-proxy-ca"
 
 
 class FrontProxy:
@@ -28,8 +28,8 @@ class FrontProxy:
     @cached_property
     def authority(self) -> CertificateAuthority:
         if self._data is None:
-            return CertificateAuthority.create("front-proxy-ca")
-        return CertificateAuthority.kept_in(self._data / _FOLDER, "front-proxy-ca")
+            return CertificateAuthority.create(_CA)
+        return CertificateAuthority.kept_in(self._data, file=_CA, name=_CA)
 
     @cached_property
     def pair(self) -> KeyPair:

@@ -14,6 +14,7 @@ from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.apiserver.kinds import jobspec
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.core import podwarnings
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
@@ -63,6 +64,9 @@ class JobStrategy(Strategy):
 
     def validate_create(self, obj: JSONObject) -> list[FieldError]:
         return _generated_selector_errors(obj) + jobspec.name_errors(obj)
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return _update_errors(obj, old)
@@ -121,6 +125,12 @@ class CronJobStrategy(Strategy):
         for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
             errors += checks.non_negative(f"spec.{field}", spec.get(field))
         return errors
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        template, at = obj["spec"]["jobTemplate"]["spec"]["template"], "spec.jobTemplate.spec.template"
+        if old is not None and obj["metadata"].get("generation") == old["metadata"].get("generation"):
+            return []
+        return [*(podwarnings.name_warnings(obj) if old is None else ()), *podwarnings.template_warnings(at, template)]
 
 
 def _time_zone_errors(zone: str | None) -> list[FieldError]:

@@ -6,22 +6,31 @@ Follows k8s.io/kubernetes pkg/registry/certificates and pkg/apis/certificates/va
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from cryptography.x509 import load_pem_x509_csr
 
 from kubewright._runtime.clock import Clock
-from kubewright.machinery import time
-from kubewright.machinery.fields import FieldError, invalid, not_supported, required
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery import names, time
+from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_long
+from kubewright.machinery.json import JSONObject, quoted
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource, View
 
 _DECISIONS: Final = ("Approved", "Denied")
+_LEGACY_SIGNER: Final = "kubernetes.io/legacy-unknown"
+_LONGEST_DOMAIN: Final = 253
+_LONGEST_SIGNER: Final = 253 + 1 + 253 + 63 + 1
+_USAGES: Final = (
+    "any", "cert sign", "client auth", "code signing", "content commitment", "crl sign", "data encipherment",
+    "decipher only", "digital signature", "email protection", "encipher only", "ipsec end system", "ipsec tunnel",
+    "ipsec user", "key agreement", "key encipherment", "microsoft sgc", "netscape sgc", "ocsp signing", "s/mime",
+    "server auth", "signing", "timestamping",
+)  # fmt: skip
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
@@ -66,14 +75,7 @@ class SigningRequestStrategy(PlainStrategy):
         except ValueError:
             why = "PEM block type must be CERTIFICATE REQUEST"
             errors.append(invalid("spec.request", spec.get("request") or "", why))
-        if not spec.get("usages"):
-            errors.append(required("spec.usages"))
-        signer = spec.get("signerName") or ""
-        if not signer:
-            errors.append(required("spec.signerName"))
-        elif "/" not in signer:
-            why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-            errors.append(invalid("spec.signerName", signer, why))
+        errors += _usage_errors(spec.get("usages") or []) + _signer_errors(spec.get("signerName") or "")
         seconds = spec.get("expirationSeconds")
         if seconds is not None and seconds < 600:
             errors.append(
@@ -85,6 +87,44 @@ class SigningRequestStrategy(PlainStrategy):
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return {"spec.signerName": (obj.get("spec") or {}).get("signerName") or ""}
+
+
+def _usage_errors(usages: list[str]) -> list[FieldError]:
+    errors = [] if usages else [required("spec.usages")]
+    errors += [
+        not_supported(f"spec.usages[{index}]", usage, _USAGES)
+        for index, usage in enumerate(usages)
+        if usage not in _USAGES
+    ]
+    return errors + [
+        duplicate(f"spec.usages[{index}]", usage) for index, usage in enumerate(usages) if usage in usages[:index]
+    ]
+
+
+def _signer_errors(signer: str) -> list[FieldError]:
+    path = "spec.signerName"
+    if not signer:
+        return [required(path)]
+    if signer == _LEGACY_SIGNER:
+        return [invalid(path, signer, "the legacy signerName is not allowed via this API version")]
+    domain, _, name = signer.partition("/")
+    if signer.count("/") != 1:
+        why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return [invalid(path, signer, why)]
+    errors = [too_long(path, _LONGEST_DOMAIN)] if len(domain) > _LONGEST_DOMAIN else []
+    errors += _label_errors(path, domain, names.dns1123_label)
+    if "." not in domain:
+        errors.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
+    errors += _label_errors(path, name, names.dns1123_subdomain)
+    return [*errors, too_long(path, _LONGEST_SIGNER)] if len(signer) > _LONGEST_SIGNER else errors
+
+
+def _label_errors(path: str, value: str, rule: Callable[[str], list[str]]) -> list[FieldError]:
+    """Return the errors of the first wrong label of a dotted name."""
+    for label in value.split("."):
+        if found := rule(label):
+            return [invalid(path, value, f"validating label {quoted(label)}: {each}") for each in found]
+    return []
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _MAX_ENDPOINTS: Final = 1000
 _MAX_ADDRESSES: Final = 100
+_MAX_HINTS: Final = 8
 _MAX_PORTS: Final = 20000
 
 
@@ -60,8 +61,26 @@ def _endpoint_errors(path: str, endpoint: JSONObject, kind: str) -> list[FieldEr
     errors: list[FieldError] = []
     for index, address in enumerate(given):
         errors += _address_errors(f"{path}.addresses", index, address, kind)
-    if endpoint.get("hostname"):
+    if endpoint.get("nodeName") is not None:
+        errors += checks.named(f"{path}.nodeName", endpoint["nodeName"], names.dns1123_subdomain)
+    if endpoint.get("hostname") is not None:
         errors += checks.named(f"{path}.hostname", endpoint["hostname"], names.dns1123_label)
+    return errors + _hint_errors(f"{path}.hints", endpoint.get("hints") or {})
+
+
+def _hint_errors(path: str, hints: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field in ("forZones", "forNodes"):
+        given: list[JSONObject] = hints.get(field) or []
+        if len(given) > _MAX_HINTS:
+            return [*errors, too_many(f"{path}.{field}", len(given), _MAX_HINTS)]
+        seen: set[str] = set()
+        for index, each in enumerate(given):
+            at, name = f"{path}.{field}[{index}].name", each.get("name") or ""
+            if name in seen:
+                errors.append(duplicate(at, name))
+            seen.add(name)
+            errors += checks.named(at, name, names.label_value if field == "forZones" else names.dns1123_subdomain)
     return errors
 
 
@@ -90,4 +109,6 @@ def _port_errors(ports: list[JSONObject]) -> list[FieldError]:
             errors.append(duplicate(f"{at}.name", name))
         seen.add(name)
         errors += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
+        if port.get("appProtocol") is not None:
+            errors += checks.named(f"{at}.appProtocol", port["appProtocol"], names.qualified_name)
     return errors

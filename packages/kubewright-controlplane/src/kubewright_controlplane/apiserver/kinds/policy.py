@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, not_supported
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps.workload import at_most_all, int_or_percent
@@ -21,6 +22,9 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 class PodDisruptionBudgetStrategy(Strategy):
     allow_unconditional_update = False
+
+    def name_errors(self, name: str) -> list[str]:
+        return names.path_segment(name)
 
     def default(self, obj: JSONObject) -> None:
         obj.setdefault("spec", {})

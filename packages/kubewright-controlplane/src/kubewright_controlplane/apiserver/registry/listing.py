@@ -131,7 +131,7 @@ class Listing:
 
 
 def _scanned(store: Store, resource: Resource, options: ListOptions) -> tuple[list[Entry], _Token, int]:
-    """Return the entries to select from, the token of the first one, and how many are wanted (0: all)."""
+    """Return the entries to select from, where they start, and how many are wanted (0: all)."""
     try:
         asked = parse_revision(options.resource_version)
     except InternalError as error:
@@ -147,10 +147,9 @@ def _scanned(store: Store, resource: Resource, options: ListOptions) -> tuple[li
         if at.rv < 0 or at.step is None:
             at = replace_struct(at, rv=store.revision if at.rv < 0 else at.rv, step=store.expiry_steps)
     try:
-        entries = _scan(store, resource, options.selection.namespace, at)
+        return _scan(store, resource, options.selection.namespace, at), at, limit
     except Gone as gone:
         raise _expired(options, at) from gone
-    return entries, at, limit
 
 
 def _scan(store: Store, resource: Resource, namespace: str, at: _Token) -> list[Entry]:

@@ -151,7 +151,12 @@ def reject_version(metadata: JSONObject) -> None:
 
 def validate(resource: Resource, metadata: JSONObject) -> list[FieldError]:
     """Return the errors of a new object's metadata."""
-    errors = [*_name_errors(resource, metadata), *_label_errors(metadata), *_annotation_errors(metadata)]
+    errors = [
+        *_prefix_errors(resource, metadata),
+        *_name_errors(resource, metadata),
+        *_label_errors(metadata),
+        *_annotation_errors(metadata),
+    ]
     errors += _owner_errors(metadata)
     return errors + _finalizer_errors(resource, metadata)
 
@@ -170,6 +175,12 @@ def validate_update(metadata: JSONObject, old: JSONObject) -> list[FieldError]:
             detail = "no new finalizers can be added if the object is being deleted, found new finalizers "
             errors.append(forbidden("metadata.finalizers", f"{detail}[]string{{{listed}}}"))
     return errors
+
+
+def _prefix_errors(resource: Resource, metadata: JSONObject) -> list[FieldError]:
+    prefix = metadata.get("generateName") or ""
+    texts = resource.strategy.name_errors(names.masked_prefix(prefix)) if prefix else []
+    return [invalid("metadata.generateName", prefix, text) for text in texts]
 
 
 def _name_errors(resource: Resource, metadata: JSONObject) -> list[FieldError]:

@@ -152,6 +152,7 @@ def conform(resource: Resource, obj: JSONObject, call: WriteCall) -> None:
     validation, for unknown or duplicate fields.
     """
     conform_to(resource.schema, resource.gvk, obj, call)
+    obj.setdefault("metadata", {})
     resource.strategy.default(obj)
     if not is_short():
         reject_larger(len(encode_json(obj)), _LARGEST_CHECKED)

@@ -238,7 +238,8 @@ class Update:
             kind = self._error_kind()
             raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", errors)
         registry.admission.validate(attributes)
-        self._call.warnings.extend(registry.resource.strategy.warnings(new, self._target.old))
+        if self._target.subresource != "status":
+            self._call.warnings.extend(registry.resource.strategy.warnings(new, self._target.old))
         self._is_unchanged = self._equals_stored(new)
 
     def _equals_stored(self, new: JSONObject) -> bool:

@@ -1,7 +1,7 @@
 """The reconciler of HorizontalPodAutoscalers.
 
-Metrics for resources and container resources are computed. Others need an API for custom or external metrics, which
-this control plane does not have: they fail as in a cluster without it.
+Metrics for resources and container resources are computed. Others come from the APIs for custom and external metrics,
+and fail in a cluster without them.
 
 Follows kubernetes/pkg/controller/podautoscaler.
 """
@@ -18,14 +18,19 @@ from kubewright._runtime.clock import Clock
 from kubewright.apis.autoscaling.v1 import Scale
 from kubewright.apis.autoscaling.v2 import (
     ContainerResourceMetricStatus,
+    ExternalMetricStatus,
     HorizontalPodAutoscaler,
     HorizontalPodAutoscalerCondition,
     HorizontalPodAutoscalerStatus,
     HPAScalingRules,
+    MetricIdentifier,
     MetricSpec,
     MetricStatus,
     MetricTarget,
     MetricValueStatus,
+    ObjectMetricStatus,
+    PodsMetricSource,
+    PodsMetricStatus,
     ResourceMetricStatus,
 )
 from kubewright.apis.core.v1 import Pod
@@ -39,13 +44,12 @@ from kubewright.machinery.quantity import Quantity
 from kubewright.models import Object
 from kubewright_controlplane.common.conditions import with_condition
 from kubewright_controlplane.controllers.autoscaling import replicas
+from kubewright_controlplane.controllers.autoscaling.custommetrics import CustomMetrics, shown_selector
 from kubewright_controlplane.controllers.autoscaling.limits import Record
 from kubewright_controlplane.controllers.autoscaling.replicas import MetricFailed, Proposal, Tolerance
 from kubewright_controlplane.controllers.autoscaling.usage import MetricsAPI, UsageSource
 
 _UNABLE: Final = "the HPA controller was unable to get the target's current scale: "
-_NO_CUSTOM: Final = "custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"
-_NO_EXTERNAL: Final = "external metrics API: the server could not find the requested resource "
 
 
 class _Wanted(NamedTuple):
@@ -67,6 +71,7 @@ class AutoscalerReconciler:
         self._clock = clock
         self._usage = usage
         self._mapper = RESTMapper(live)
+        self._custom = CustomMetrics(live, self._mapper)
         self._records: dict[Request, Record] = {}
 
     async def reconcile(
@@ -183,7 +188,7 @@ class AutoscalerReconciler:
             failures.append(("InvalidSelector", "the HPA target's scale is missing a selector", "selector is required"))
         for spec in hpa.spec.metrics if selector else ():
             try:
-                proposal, name, status = await self._by_metric(ctx, spec, selector, current)
+                proposal, name, status = await self._by_metric(ctx, spec, selector, scale)
             except (MetricFailed, APIError) as error:
                 reason = f"FailedGet{spec.type}Metric"
                 ctx.events.warning(hpa, reason, str(error), action="Scale")
@@ -219,9 +224,10 @@ class AutoscalerReconciler:
         ctx.events.warning(hpa, "FailedComputeMetricsReplicas", error, action="Scale")
 
     async def _by_metric(
-        self, ctx: Context[HorizontalPodAutoscaler], spec: MetricSpec, selector: str, current: int
+        self, ctx: Context[HorizontalPodAutoscaler], spec: MetricSpec, selector: str, scale: Scale
     ) -> tuple[Proposal, str, MetricStatus]:
         """Return the proposal of a metric, its name and its status. Raises MetricFailed."""
+        current = scale.spec.replicas or 0
         if spec.resource is not None:
             name, target = spec.resource.name, spec.resource.target
             proposal, value, kind = await self._by_resource(ctx, name, "", target, selector, current)
@@ -234,7 +240,51 @@ class AutoscalerReconciler:
             within = ContainerResourceMetricStatus(name=name, container=container, current=value)
             kind = f"container {kind}" if target.average_value is None else kind
             return proposal, f"{name} {kind}", MetricStatus(type=spec.type, container_resource=within)
-        raise MetricFailed(_unavailable(spec, ctx.request.namespace or ""))
+        if spec.pods is not None:
+            return await self._by_pods(ctx, spec.pods, selector, current)
+        metric, target = _source_of(spec)
+        usage = await self._value(ctx.request.namespace or "", spec)
+        tolerance = _tolerance(ctx.object)
+        if target.average_value is not None:
+            share = Quantity.parse(target.average_value).milli_value
+            observed = scale.status.replicas if scale.status else 0
+            proposal = replicas.by_share(usage, share, observed or 0, tolerance)
+            value = MetricValueStatus(average_value=_milli(proposal.average))
+        elif target.value is not None:
+            pods = list(await ctx.list(Pod, labels=selector))
+            whole = Quantity.parse(target.value).milli_value
+            proposal = Proposal(replicas.by_value(usage, whole, pods, current, tolerance), usage)
+            value = MetricValueStatus(value=_milli(usage))
+        else:
+            kind = spec.type.lower()
+            raise MetricFailed(
+                f"invalid {kind} metric source: neither a value target nor an average value target was set"
+            )
+        if spec.object_ is not None and target.average_value is None:
+            name = f"{spec.object_.described_object.kind} metric {metric.name}"
+        else:
+            name = f"external metric {metric.name}({shown_selector(metric)})"
+        return proposal, name, _status_of(spec, metric, value)
+
+    async def _by_pods(
+        self, ctx: Context[HorizontalPodAutoscaler], source: PodsMetricSource, selector: str, current: int
+    ) -> tuple[Proposal, str, MetricStatus]:
+        metric, namespace = source.metric, ctx.request.namespace or ""
+        samples = await self._custom.of_pods(namespace, metric, selector)
+        groups = replicas.Groups.of(list(await ctx.list(Pod, labels=selector)), samples, "", "", self._clock.now())
+        if not groups.values:
+            raise MetricFailed("did not receive metrics for targeted pods (pods might be unready)")
+        target = Quantity.parse(source.target.average_value or "0").milli_value
+        proposal = replicas.by_average(groups, target, current, _tolerance(ctx.object))
+        value = MetricValueStatus(average_value=_milli(proposal.average))
+        status = MetricStatus(type="Pods", pods=PodsMetricStatus(metric=metric, current=value))
+        return proposal, f"pods metric {metric.name}", status
+
+    async def _value(self, namespace: str, spec: MetricSpec) -> int:
+        if spec.object_ is not None:
+            return await self._custom.of_object(namespace, spec.object_.described_object, spec.object_.metric)
+        metric, _ = _source_of(spec)
+        return await self._custom.external(namespace, metric)
 
     async def _by_resource(
         self,
@@ -303,17 +353,25 @@ def _what(spec: MetricSpec) -> str:
     return f"failed to get {spec.type.lower()} metric value: "
 
 
-def _unavailable(spec: MetricSpec, namespace: str) -> str:
-    """Return the error of a metric for which there is no API."""
-    if spec.pods is not None:
-        return f"unable to get metric {spec.pods.metric.name}: unable to fetch metrics from {_NO_CUSTOM}"
+def _source_of(spec: MetricSpec) -> tuple[MetricIdentifier, MetricTarget]:
+    """Return the metric of an object, or of none, and its target."""
+    if spec.object_ is not None:
+        return spec.object_.metric, spec.object_.target
+    if spec.external is not None:
+        return spec.external.metric, spec.external.target
+    raise MetricFailed(f'unknown metric source type "{spec.type}"')
+
+
+def _status_of(spec: MetricSpec, metric: MetricIdentifier, value: MetricValueStatus) -> MetricStatus:
     if spec.object_ is not None:
         described = spec.object_.described_object
-        where = f"{described.kind} on {namespace} {described.name}"
-        return f"unable to get metric {spec.object_.metric.name}: {where}/unable to fetch metrics from {_NO_CUSTOM}"
-    name = spec.external.metric.name if spec.external is not None else ""
-    why = f"{_NO_EXTERNAL}(get {name}.external.metrics.k8s.io)"
-    return f"unable to get external metric {namespace}/{name}/nil: unable to fetch metrics from {why}"
+        found = ObjectMetricStatus(metric=metric, current=value, described_object=described)
+        return MetricStatus(type=spec.type, object_=found)
+    return MetricStatus(type=spec.type, external=ExternalMetricStatus(metric=metric, current=value))
+
+
+def _milli(number: int) -> str:
+    return str(Quantity(number * 10**6, "DecimalSI"))
 
 
 def _tolerance(hpa: HorizontalPodAutoscaler) -> Tolerance:

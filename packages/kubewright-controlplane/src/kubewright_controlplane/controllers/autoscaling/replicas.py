@@ -105,6 +105,27 @@ def by_average(groups: Groups, target: int, current: int, tolerance: Tolerance) 
     return Proposal(_settled(ratio, changed, len(values), current, tolerance), average)
 
 
+def by_value(usage: int, target: int, pods: Sequence[Pod], current: int, tolerance: Tolerance) -> int:
+    """Return the replicas for a metric that the Pods together shall bring to its target. Raises MetricFailed."""
+    ratio = usage / target
+    if not current:
+        return math.ceil(ratio)
+    if tolerance.covers(ratio):
+        return current
+    if not pods:
+        raise MetricFailed(
+            "unable to calculate ready pods: no pods returned by selector while calculating replica count"
+        )
+    return math.ceil(ratio * sum(1 for pod in pods if pod.status.phase == "Running" and _is_ready(pod)))
+
+
+def by_share(usage: int, target: int, current: int, tolerance: Tolerance) -> Proposal:
+    """Return the replicas for a metric of which each Pod shall have the target as its share."""
+    if current and tolerance.covers(usage / (target * current)):
+        return Proposal(current, math.ceil(usage / current))
+    return Proposal(math.ceil(usage / target), math.ceil(usage / max(current, 1)))
+
+
 def requests_of(pods: Sequence[Pod], resource: str, container: str) -> dict[str, int]:
     """Return what each Pod requests of a resource, in thousandths. Raises MetricFailed."""
     return {pod.metadata.name: _request_of(pod, resource, container) for pod in pods}
@@ -150,6 +171,11 @@ def _is_unready(pod: Pod, sample: Sample, now: datetime) -> bool:
     if start + _CPU_START > now:
         return ready.status == "False" or (sample.at is not None and sample.at < moved + sample.window)
     return ready.status == "False" and start + _READY_START > moved
+
+
+def _is_ready(pod: Pod) -> bool:
+    ready = condition(pod, "Ready")
+    return ready is not None and ready.status == "True"
 
 
 def _request_of(pod: Pod, resource: str, container: str) -> int:

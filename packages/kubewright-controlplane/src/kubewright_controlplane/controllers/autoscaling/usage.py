@@ -18,6 +18,8 @@ from kubewright.machinery.errors import APIError
 from kubewright.machinery.quantity import Quantity
 
 PREFIX: Final = "simulation.kubewright.dev/"
+_KWOK: Final = "kwok.x-k8s.io/usage-"
+"""The prefix of kwok's annotations, which mean the same."""
 _IDLE: Final = {"cpu": "1m", "memory": "1Mi"}
 
 
@@ -96,7 +98,9 @@ def _samples(resource: str, data: bytes) -> dict[str, Sample]:
 
 
 def _simulated(pod: Pod, container: Container, resource: str) -> int:
-    text = pod.metadata.annotations.get(f"{PREFIX}{resource}", _IDLE.get(resource, "0"))
+    annotations = pod.metadata.annotations
+    own, of_kwok = (annotations.get(f"{each}{resource}") for each in (PREFIX, _KWOK))
+    text = own or of_kwok or _IDLE.get(resource, "0")
     if not text.endswith("%"):
         return _milli(text) // max(1, len(pod.spec.containers))
     requests = container.resources.requests if container.resources else {}

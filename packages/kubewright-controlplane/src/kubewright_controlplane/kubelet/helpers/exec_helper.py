@@ -69,12 +69,25 @@ def launch(command: dict[str, Any]) -> None:
         descriptor = open_below(folder, path)
         os.set_inheritable(descriptor, True)
         options += [option, str(descriptor), target]
+    if command["join"] is not None:
+        options += joined(first_process(command["join"]))
     variables = [word for pair in command["environment"].items() for word in ("--setenv", *pair)]
     give_output(command["user"])
     if os.geteuid() == 0:  # the owner, who could change their modes
         mount_read_only([program, *shielded])
     words = [*options, *more, *variables]
     os.execve(program, [program, "--args", memory_file(words), "--", *last, *command["arguments"]], {})
+
+
+def joined(pid: int) -> list[str]:
+    """Return the options of a sandbox that shares the processes of another one."""
+    options: list[str] = []
+    for option, name in (("--userns", "user"), ("--pidns", "pid")):
+        if not is_shared(pid, name):
+            descriptor = os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY)
+            os.set_inheritable(descriptor, True)
+            options += [option, str(descriptor)]
+    return options
 
 
 def memory_file(words: list[str]) -> str:
@@ -162,19 +175,32 @@ def execute_again(command: dict[str, Any]) -> None:
 
 
 def first_process(launcher: int) -> int:
-    """Return process 1 of a sandbox, once it runs the command of its container."""
+    """Return the first process in the sandbox of a launcher, once the sandbox runs its command."""
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
-        inits = children_of(launcher)
-        if inits and children_of(inits[0]):
-            return inits[0]
+        found = first_descendants(launcher)
+        if any(name_of(each) != name_of(launcher) for each in found):
+            return next(each for each in found if not is_shared(each, "mnt", launcher))
         time.sleep(0.005)
     raise ProcessLookupError(0, "the container does not run")
+
+
+def first_descendants(pid: int) -> list[int]:
+    """Return the first child of a process, the first child of that, and so on."""
+    found: list[int] = []
+    while children := children_of(found[-1] if found else pid):
+        found.append(children[0])
+    return found
 
 
 def children_of(pid: int) -> list[int]:
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(each) for each in file.read().split()]
+
+
+def name_of(pid: int) -> str:
+    with open(f"/proc/{pid}/comm") as file:
+        return file.read()
 
 
 def enter(pid: int, namespaces: tuple[str, ...]) -> None:
@@ -185,8 +211,9 @@ def enter(pid: int, namespaces: tuple[str, ...]) -> None:
         os.close(descriptor)
 
 
-def is_shared(pid: int, name: str) -> bool:
-    return os.stat(f"/proc/{pid}/ns/{name}").st_ino == os.stat(f"/proc/self/ns/{name}").st_ino
+def is_shared(pid: int, name: str, other: int | str = "self") -> bool:
+    """Return whether two processes are in the same namespace."""
+    return os.stat(f"/proc/{pid}/ns/{name}").st_ino == os.stat(f"/proc/{other}/ns/{name}").st_ino
 
 
 def keep_privileges() -> None:

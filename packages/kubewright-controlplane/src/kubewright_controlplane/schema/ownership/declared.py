@@ -53,12 +53,18 @@ def _of_fields(value: JSONObject, node: Node) -> list[str]:
 
 
 def _of_items(value: JSONArray, node: Node) -> list[str]:
-    items, found = node.items, _NOTHING
+    items, found, seen = node.items, _NOTHING, set[str]()
     if items is None or node.preserve:
         return found
     for index, item in enumerate(value):
         if node.list_type == "map" and not is_object(item):
             return [*found, f": element {index}: associative list with keys may not have non-map elements"]
+        if node.list_type != "atomic":
+            name = _name(index, item, node)
+            if name in seen:
+                found = [*found, f": duplicate entries for key [{name}]"]
+                continue
+            seen.add(name)
         if errors := _errors(item, items):
             place = f"[{_name(index, item, node)}]"
             found = found + [place + error for error in errors]

@@ -73,13 +73,14 @@ class FieldSet:
             return self if self.tree else other
         return FieldSet(_union(self.tree, other.tree))
 
-    @classmethod
-    def union(cls, sets: Iterable[FieldSet]) -> FieldSet:
+    @staticmethod
+    def union(sets: Iterable[FieldSet]) -> FieldSet:
         """Return the fields of all sets. Sets of similar size are joined, so that the cost is that of sorting."""
         left = list(sets)
         while len(left) > 1:
-            left = [left[at] | left[at + 1] if at + 1 < len(left) else left[at] for at in range(0, len(left), 2)]
-        return left[0] if left else cls()
+            rest = left[-1:] if len(left) % 2 else []
+            left = [one | other for one, other in zip(left[::2], left[1::2], strict=False)] + rest
+        return left[0] if left else FieldSet()
 
     def __sub__(self, other: FieldSet) -> FieldSet:
         """Return the fields that are not in the other set. Removing a field does not remove the fields below it."""

@@ -75,7 +75,7 @@ class _TypeMismatch(Exception):
             return f"cannot restore slice from {kind}"
         if "." in self.go_type:
             return f"cannot restore struct from: {kind}"
-        if kind in ("map", "slice"):
+        if kind in ("bool", "map", "slice", "string") or self.go_type == "bool":
             return f"unrecognized type: {self.go_type}"
         return f"cannot convert {go_type} to {self.go_type}"
 
@@ -185,7 +185,7 @@ class _Compiler:
                 elif convert is not None:
                     value[index] = convert(item)
                 else:
-                    raise _TypeMismatch(json_kind(item), item_type)
+                    raise _TypeMismatch(_found(item, item_type), item_type)
             return unknown
 
         return decode
@@ -208,7 +208,7 @@ class _Compiler:
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
-                    raise _TypeMismatch(json_kind(item), value_type)
+                    raise _TypeMismatch(_found(item, value_type), value_type)
             return unknown
 
         return decode
@@ -262,7 +262,7 @@ def _struct_decoder(go_type: str, fields: dict[str, _Field]) -> Decoder:
                 elif convert is not None:
                     value[key] = convert(item)
                 else:
-                    raise _TypeMismatch(json_kind(item), field_type)
+                    raise _TypeMismatch(_found(item, field_type), field_type)
         except _TypeMismatch as error:
             error.struct = error.struct or go_type
             error.fields.append(key)
@@ -347,6 +347,11 @@ def json_kind(value: object) -> str:
             return "object"
         case _:
             return "null"
+
+
+def _found(value: object, go_type: str) -> str:
+    """Return what Go's decoder found instead of a `go_type`: a number with its value, if only an integer fits."""
+    return f"number {value}" if isinstance(value, float) and go_type in _RANGES else json_kind(value)
 
 
 def _ranged(go_type: str) -> Decoder:

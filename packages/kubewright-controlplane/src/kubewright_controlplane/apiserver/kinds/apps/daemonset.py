@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
+from kubewright_controlplane.apiserver.kinds.core import podwarnings
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
@@ -40,6 +41,11 @@ class DaemonSetStrategy(Strategy):
         for field in ("minReadySeconds", "revisionHistoryLimit"):
             errors += checks.non_negative(f"spec.{field}", spec.get(field))
         return errors + _strategy_errors(spec.get("updateStrategy") or {})
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        if old is not None and checks.same(obj["spec"]["template"], old["spec"]["template"]):
+            return []
+        return podwarnings.template_warnings("spec.template", obj["spec"]["template"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
+from kubewright_controlplane.apiserver.kinds.core import podwarnings
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
@@ -39,6 +40,9 @@ class DeploymentStrategy(Strategy):
         if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
             errors.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
         return errors
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
+from kubewright_controlplane.apiserver.kinds.core import podwarnings
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
@@ -30,6 +31,9 @@ class ReplicaSetStrategy(Strategy):
         errors += checks.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
         errors += workload.selector_errors(spec.get("selector"), "deployment")
         return errors + workload.selected_template_errors(spec, "ReplicaSet", "invalid label selector")
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))

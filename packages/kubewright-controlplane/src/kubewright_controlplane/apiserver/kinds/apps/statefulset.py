@@ -8,6 +8,7 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
+from kubewright_controlplane.apiserver.kinds.core import podwarnings
 from kubewright_controlplane.apiserver.kinds.core.claims import claim_spec
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
@@ -21,6 +22,11 @@ _MAY_CHANGE: Final = (
     "revisionHistoryLimit",
     "persistentVolumeClaimRetentionPolicy",
     "minReadySeconds",
+)
+
+
+_ALL_REVISIONS: Final = (
+    "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
 )
 
 
@@ -60,12 +66,22 @@ class StatefulSetStrategy(Strategy):
         errors += _strategy_errors(spec.get("updateStrategy") or {})
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             errors += claim_spec(f"spec.volumeClaimTemplates[{index}].spec", claim.get("spec") or {})
-        for field in ("replicas", "minReadySeconds", "revisionHistoryLimit"):
+        for field in ("replicas", "minReadySeconds"):
             errors += checks.non_negative(f"spec.{field}", spec.get(field))
+        retention: JSONObject = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        for field in ("whenDeleted", "whenScaled"):
+            path = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
+            errors += checks.one_of(path, retention.get(field), ("Retain", "Delete"))
+        errors += checks.non_negative("spec.ordinals.start", (spec.get("ordinals") or {}).get("start"))
         if spec.get("serviceName"):
             errors += checks.named("spec.serviceName", spec["serviceName"], names.dns1123_label)
         errors += workload.selector_errors(spec.get("selector"), "statefulset")
         return errors + workload.selected_template_errors(_with_claims(spec), "StatefulSet", "")
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        changed = old is None or obj["metadata"].get("generation") != old["metadata"].get("generation")
+        found = podwarnings.template_warnings("spec.template", obj["spec"]["template"]) if changed else []
+        return [*found, _ALL_REVISIONS] if (obj["spec"].get("revisionHistoryLimit") or 0) < 0 else found
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         if checks.same(_fixed(obj["spec"]), _fixed(old["spec"])):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ipaddress
 from typing import Final, TypeAlias
 
+from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.registry import checks
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -65,6 +68,13 @@ def cidr_errors(path: str, value: str) -> list[FieldError]:
     except ValueError:
         return [invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")]
     return []
+
+
+def host_errors(path: str, address: JSONObject) -> list[FieldError]:
+    """Return the errors of the names in an address of Endpoints."""
+    hostname, node = address.get("hostname"), address.get("nodeName")
+    errors = checks.named(f"{path}.hostname", hostname, names.dns1123_label) if hostname else []
+    return errors + (checks.named(f"{path}.nodeName", node, names.dns1123_subdomain) if node is not None else [])
 
 
 def _is_local_multicast(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

@@ -130,7 +130,10 @@ def claim_spec(path: str, spec: JSONObject) -> list[FieldError]:
         errors.append(invalid(at, str(Quantity.of(storage)), checks.NOT_POSITIVE))
     if spec.get("storageClassName"):
         errors += checks.named(f"{path}.storageClassName", spec["storageClassName"], names.dns1123_subdomain)
-    if spec.get("volumeMode") and spec["volumeMode"] not in _VOLUME_MODES:
+    if spec.get("volumeAttributesClassName"):
+        at = f"{path}.volumeAttributesClassName"
+        errors += checks.named(at, spec["volumeAttributesClassName"], names.dns1123_subdomain)
+    if spec.get("volumeMode") is not None and spec["volumeMode"] not in _VOLUME_MODES:
         errors.append(not_supported(f"{path}.volumeMode", spec["volumeMode"], _VOLUME_MODES))
     return errors
 

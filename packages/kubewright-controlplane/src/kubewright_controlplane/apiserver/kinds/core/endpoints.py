@@ -31,7 +31,9 @@ class EndpointsStrategy(UpsertStrategy):
             for kind in ("addresses", "notReadyAddresses"):
                 for place, address in enumerate(subset.get(kind) or ()):
                     at, ip = f"{path}.{kind}[{place}].ip", address.get("ip") or ""
-                    errors += addresses.ip_errors(at, ip) + addresses.endpoint_errors(at, ip)
+                    errors += addresses.ip_errors(at, ip)
+                    errors += addresses.host_errors(f"{path}.{kind}[{place}]", address)
+                    errors += addresses.endpoint_errors(at, ip)
             ports = subset.get("ports") or []
             for place, port in enumerate(ports):
                 errors += _port_errors(f"{path}.ports[{place}]", port, named=len(ports) > 1)
@@ -44,4 +46,7 @@ def _port_errors(path: str, port: JSONObject, *, named: bool) -> list[FieldError
     if named and not name:
         errors.append(required(f"{path}.name"))
     errors += checks.port(f"{path}.port", port.get("port"))
-    return errors + checks.one_of(f"{path}.protocol", port.get("protocol"), _PROTOCOLS)
+    errors += checks.one_of(f"{path}.protocol", port.get("protocol"), _PROTOCOLS)
+    if port.get("appProtocol") is not None:
+        errors += checks.named(f"{path}.appProtocol", port["appProtocol"], names.qualified_name)
+    return errors

@@ -13,7 +13,7 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.kinds.core import containers, podspec
+from kubewright_controlplane.apiserver.kinds.core import containers, podspec, podwarnings
 from kubewright_controlplane.apiserver.kinds.core.eviction import Eviction
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     Binding,
@@ -129,13 +129,11 @@ class PodStrategy(Strategy):
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         wrong = names.dns1123_label(obj["metadata"]["name"]) if old is None else []
-        if not wrong:
-            return []
-        listed = " ".join(wrong)
-        return [
+        why = (
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
-            f"a DNS label is recommended: [{listed}]"
-        ]
+            f"a DNS label is recommended: [{' '.join(wrong)}]"
+        )
+        return [*([why] if wrong else ()), *podwarnings.template_warnings("", obj)]
 
     def grace_seconds(self, obj: JSONObject, asked: int | None) -> int:
         spec, phase = obj.get("spec") or {}, (obj.get("status") or {}).get("phase")

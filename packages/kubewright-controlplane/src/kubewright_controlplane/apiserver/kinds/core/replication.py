@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.core import podspec
+from kubewright_controlplane.apiserver.kinds.core import podspec, podwarnings
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
@@ -47,6 +47,9 @@ class ReplicationControllerStrategy(Strategy):
             errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
         return errors
 
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
+
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return {"status.replicas": str((obj.get("status") or {}).get("replicas") or 0)}
 
@@ -59,3 +62,8 @@ class PodTemplateStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         return podspec.validate_template("template", obj["template"])
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        if old is not None and checks.same(obj["template"], old["template"]):
+            return []
+        return podwarnings.template_warnings("template", obj["template"])

@@ -16,7 +16,12 @@ from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, cluster_ips, used_ports
 from kubewright_controlplane.apiserver.kinds.core.proxying import ServiceProxy
-from kubewright_controlplane.apiserver.kinds.core.servicevalidation import cluster_ip_errors, is_headless, validate
+from kubewright_controlplane.apiserver.kinds.core.servicevalidation import (
+    cluster_ip_errors,
+    is_headless,
+    validate,
+    warnings,
+)
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -81,6 +86,9 @@ class ServiceStrategy(Strategy):
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         return validate(obj["spec"])
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        return warnings(obj["spec"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         new_spec, old_spec = obj["spec"], old["spec"]

@@ -15,6 +15,7 @@ _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES: Final = ("ClientIP", "None")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _POLICIES: Final = ("Cluster", "Local")
+_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _MAX_AFFINITY_SECONDS: Final = 86400
 
 
@@ -43,7 +44,30 @@ def validate(spec: JSONObject) -> list[FieldError]:
     errors += checks.one_of("spec.type", kind, _TYPES)
     errors += _node_ports(kind, ports)
     errors += _port_pairs(ports)
-    return errors + _load_balancer(kind, spec) + _traffic(kind, spec)
+    errors += _load_balancer(kind, spec) + _traffic(kind, spec)
+    distribution = spec.get("trafficDistribution")
+    if distribution is not None and distribution not in _DISTRIBUTIONS:
+        errors.append(not_supported("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
+    return errors
+
+
+def warnings(spec: JSONObject) -> list[str]:
+    """Return the warnings about fields without effect, and about deprecated ones."""
+    kind, headless, found = spec.get("type"), is_headless(spec), list[str]()
+    if headless:
+        why = "is ignored for headless services"
+        found += [f"spec.{field} {why}" for field in ("loadBalancerIP", "externalIPs") if spec.get(field)]
+        if spec.get("sessionAffinity") != "None":
+            found.append(f"spec.SessionAffinity {why}")
+    elif spec.get("externalIPs") and kind != "ExternalName":
+        found.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    if kind == "ExternalName" and spec.get("externalIPs"):
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if kind != "ExternalName" and spec.get("externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if spec.get("trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
 
 
 def _external_name(spec: JSONObject) -> list[FieldError]:
@@ -171,9 +195,14 @@ def _port_pairs(ports: list[JSONObject]) -> list[FieldError]:
 
 def _load_balancer(kind: str, spec: JSONObject) -> list[FieldError]:
     if kind == "LoadBalancer":
-        return []
+        errors: list[FieldError] = []
+        for index, value in enumerate(spec.get("loadBalancerSourceRanges") or ()):
+            errors += addresses.cidr_errors(f"spec.LoadBalancerSourceRanges[{index}]", value.strip())
+        if spec.get("loadBalancerClass") is not None:
+            errors += checks.named("spec.loadBalancerClass", spec["loadBalancerClass"], names.qualified_name)
+        return errors
     why = "may only be used when `type` is 'LoadBalancer'"
-    errors: list[FieldError] = []
+    errors = []
     if spec.get("loadBalancerSourceRanges"):
         errors.append(forbidden("spec.LoadBalancerSourceRanges", why))
     if spec.get("allocateLoadBalancerNodePorts") is not None:
@@ -195,6 +224,8 @@ def _traffic(kind: str, spec: JSONObject) -> list[FieldError]:
     if spec.get("healthCheckNodePort") and not (kind == "LoadBalancer" and policy == "Local"):
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         errors.append(invalid("spec.healthCheckNodePort", spec["healthCheckNodePort"], detail))
+    elif port := spec.get("healthCheckNodePort"):
+        errors += checks.port("spec.healthCheckNodePort", port)
     internal = spec.get("internalTrafficPolicy")
     if internal:
         errors += checks.one_of("spec.internalTrafficPolicy", internal, _POLICIES)

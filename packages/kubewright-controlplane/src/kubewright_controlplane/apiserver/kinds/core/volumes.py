@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.kinds.core import environment
@@ -15,6 +15,8 @@ from kubewright_controlplane.apiserver.registry import checks
 
 _FILE_MODE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 _MAX_MODE: Final = 0o777
+_MAX_DRIVER: Final = 63
+_PULL: Final = ("Always", "IfNotPresent", "Never")
 _FIELD_PATHS: Final = (
     "metadata.annotations",
     "metadata.labels",
@@ -152,7 +154,16 @@ def _nfs(path: str, source: JSONObject) -> list[FieldError]:
 
 
 def _csi(path: str, source: JSONObject) -> list[FieldError]:
-    return [] if source.get("driver") else [required(f"{path}.driver")]
+    driver, at = source.get("driver") or "", f"{path}.driver"
+    if not driver:
+        return [required(at)]
+    errors = [too_long(at, _MAX_DRIVER)] if len(driver) > _MAX_DRIVER else []
+    return errors + [invalid(at, driver, why) for why in names.dns1123_subdomain(driver.lower())]
+
+
+def _image(path: str, source: JSONObject) -> list[FieldError]:
+    policy = source.get("pullPolicy")
+    return [] if not policy or policy in _PULL else [not_supported(f"{path}.pullPolicy", policy, _PULL)]
 
 
 def _projected(path: str, projection: JSONObject) -> list[FieldError]:
@@ -228,6 +239,7 @@ _SOURCES: Final[dict[str, Callable[[str, JSONObject], list[FieldError]]]] = {
     "projected": _projected,
     "csi": _csi,
     "ephemeral": _ephemeral,
+    "image": _image,
 }
 _ORDER: Final = {kind: place for place, kind in enumerate(_SOURCES)}
 """Return the errors of a volume with several sources. The first of them in this order counts."""

@@ -1,0 +1,79 @@
+"""The images of the suite that run as processes: agnhost and busybox, from what this machine has.
+
+agnhost is built with the suite. Its image also has a shell and common tools, which are those of this machine's
+busybox and curl. The kubelet needs setpriv in an image to run it as another user.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+_REGISTRY: Final = "registry.k8s.io/e2e-test-images"
+_FOLDERS: Final = ("bin", "etc", "tmp", "var", "home", "root", "run", "dev", "proc", "sys", "mnt", "usr/bin", "usr/lib")
+_PROGRAMS: Final = {"bwrap": "bubblewrap", "busybox": "busybox-static", "curl": "curl", "setpriv": "util-linux"}
+"""The programs that the machine needs, and their packages in Debian."""
+_NAME_FILES: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
+
+
+class MissingProgramsError(Exception):
+    """This machine does not have a program that the images need."""
+
+
+def check_programs() -> None:
+    """Raise MissingProgramsError if this machine lacks a program."""
+    for name in _PROGRAMS:
+        _program(name)
+
+
+def write_images(binaries: Path, folder: Path) -> Path:
+    """Write the files of the images and an image table to `folder`, and return the table."""
+    root = folder / "root"
+    for each in _FOLDERS:
+        (root / each).mkdir(parents=True, exist_ok=True)
+    shutil.copy(binaries / "agnhost", root / "agnhost")
+    _copy_busybox(_program("busybox"), root / "bin")
+    for name in ("curl", "setpriv"):
+        _copy_with_libraries(_program(name), root / "usr" / "bin" / name, root)
+    for name in _NAME_FILES:
+        shutil.copy(name, root / "etc")
+    table = folder / "images.yaml"
+    images = {
+        f"{_REGISTRY}/agnhost:*": {"command": ["/agnhost"], "args": ["pause"], "root": str(root)},
+        f"{_REGISTRY}/busybox:*": {"command": ["sh"], "root": str(root)},
+    }
+    table.write_text(yaml.safe_dump({"images": images}))
+    table.chmod(0o600)
+    return table
+
+
+def _program(name: str) -> Path:
+    found = shutil.which(name)
+    if found is None:
+        raise MissingProgramsError(f"{name} is not installed; install the package {_PROGRAMS[name]}")
+    return Path(found)
+
+
+def _copy_busybox(busybox: Path, folder: Path) -> None:
+    copy = folder / "busybox"
+    shutil.copy(busybox, copy)
+    for applet in _output(copy, "--list").split():
+        if applet not in ("busybox", "setpriv"):
+            (folder / applet).symlink_to("busybox")
+
+
+def _copy_with_libraries(program: Path, copy: Path, root: Path) -> None:
+    shutil.copy(program, copy)
+    for library in re.findall(r"/\S+", _output(Path("/usr/bin/ldd"), str(program))):
+        target = root / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+
+
+def _output(program: Path, *arguments: str) -> str:
+    return subprocess.run((program, *arguments), capture_output=True, text=True, check=True).stdout
