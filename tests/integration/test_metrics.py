@@ -11,11 +11,14 @@ import pytest
 import pytest_asyncio
 
 from integration.kubectl import KUBECTL, Kubectl
+from kubewright._runtime.clock import SystemClock
 from kubewright.apis.apiregistration.v1 import APIService
 from kubewright.apis.core.v1 import Pod
+from kubewright.http.message import Request
 from kubewright.models import codec
 from kubewright.testing import Cluster, eventually
 from kubewright_controlplane import Environment, Image
+from kubewright_controlplane.metricsserver import MetricsServer
 from kubewright_controlplane.plane import ControlPlaneOptions
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it")
@@ -100,3 +103,6 @@ async def test_the_metrics_api_is_a_part_of_the_cluster(served: Cluster) -> None
     ]
     found = json.loads(await kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/stated"))
     assert found["containers"] == [{"name": "c", "usage": {"cpu": "250000000n", "memory": "102400Ki"}}]
+    server = MetricsServer(served.client, SystemClock(), None)
+    empty = await server.handle(Request("GET", "/apis/metrics.k8s.io/v1beta1/namespaces//pods"))
+    assert empty.status == 404  # the API server checks the permission for `namespaces/pods`

@@ -436,6 +436,39 @@ async def test_a_group_owns_the_volumes_and_reads_its_token(shells: Programs) ->
     assert rest == ["3456", "1234:3456", "640:1234:3456", "out"]
 
 
+async def test_a_group_gets_only_the_volumes_of_its_pod(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files to a group")
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    mine.mkdir(mode=0o755)
+    other.mkdir(mode=0o700)
+    path = {"hostPath": {"path": str(mine)}}
+    node = {"key": "kubernetes.io/hostname", "operator": "Exists"}
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [node]}]}}
+    local = {"local": {"path": str(mine)}, "nodeAffinity": affinity}
+    images = {SHELL: Image(("/bin/sh", "-c"))}
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(Environment(images=images, host_paths=[tmp_path]))
+        namespace = await stack.enter_async_context(cluster.namespace())
+        shells = Programs(cluster, namespace)
+        for name, source, group in (("path", path, 0), ("local", local, 3456)):
+            capacity = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+            document = {"metadata": {"name": name}, "spec": {**capacity, **source, "storageClassName": ""}}
+            await cluster.client.create(codec.from_dict(PersistentVolume, document))
+            wanted = claim(shells, name, storage_class_name="")
+            wanted.spec.volume_name = name
+            await cluster.client.create(wanted)
+            volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+            mounts = [{"name": "data", "mountPath": "/data"}]
+            context = {"fsGroup": 3456}
+            said = await output(
+                shells, "stat -c %g /data", name, volumes=volumes, volumeMounts=mounts, securityContext=context
+            )
+            assert said == f"{group}\n"
+        assert (other.stat().st_gid, other.stat().st_mode & 0o777) == (0, 0o700)
+        assert tmp_path.stat().st_gid == 0
+
+
 async def test_a_restricted_python_program_runs_as_its_user(programs: Programs) -> None:
     program = "import os; print('user', os.getuid())"
     programs.table.put(f"{SHELL}:python", Image((sys.executable, "-c", program)))

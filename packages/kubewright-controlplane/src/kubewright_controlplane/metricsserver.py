@@ -85,6 +85,8 @@ class MetricsServer:
         if path == _ROOT:
             return _discovery()
         parts = path.removeprefix(f"{_ROOT}/").split("/") if path.startswith(f"{_ROOT}/") else []
+        if "" in parts:
+            return None  # the API server ignores empty parts: it has checked the permission for another path
         try:
             labels = Selector.parse(query.get("labelSelector", [""])[0])
             fields = FieldSelector.parse(query.get("fieldSelector", [""])[0])

@@ -92,3 +92,16 @@ async def test_queries_that_cannot_be_answered_are_refused_and_the_server_contin
         assert (await ask(server, query)).rcode() == dns.rcode.NOTIMP
         found = await ask(server, dns.message.make_query("dns-version.cluster.local", "TXT"))
         assert "1.1.0" in str(found.answer[0])
+
+
+async def test_a_query_with_thousands_of_records_is_refused_without_parsing_it(tmp_path: Path) -> None:
+    name, count = b"\1a" * 126 + b"\0", 4600
+    header = (7).to_bytes(2) + b"\1\0\0\1" + count.to_bytes(2) + bytes(4)
+    aliases = b"\xc0\x0c\0\5\0\1\0\0\0\0\0\2\xc0\x0c" * count
+    query = header + name + b"\0\1\0\1" + aliases
+    async with running(tmp_path / "none") as server, asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        writer.write(len(query).to_bytes(2) + query)
+        answer = dns.message.from_wire(await reader.readexactly(int.from_bytes(await reader.readexactly(2))))
+        assert (answer.id, answer.rcode()) == (7, dns.rcode.FORMERR)
+        writer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,11 @@ _SOA: Final = f"ns.dns.{DOMAIN}. hostmaster.{DOMAIN}. 1 7200 1800 86400 {_TTL}"
 _LEAST_SIZE: Final = 512
 _MOST_SIZE: Final = 4096
 """The sizes of answers over UDP that a client may ask for. A longer answer is truncated, and the client uses TCP."""
+_MOST_RECORDS: Final = 2
+"""The records that a query may add to its question: one for EDNS, and a signature."""
+_HEADER: Final = struct.Struct(">HHHHHH")
+_QUERY_FLAGS: Final = 0x7900
+"""The bits of a query that an answer repeats: the opcode, and whether recursion is desired."""
 _ALIASES: Final = 8
 """The number of aliases that are followed."""
 
@@ -41,6 +47,8 @@ class Answers:
 
     async def answer(self, data: bytes, *, is_tcp: bool) -> bytes:
         """Return the answer to a query; nothing if it can't be understood."""
+        if _is_costly(data):
+            return _format_error(data)
         try:
             query = dns.message.from_wire(data, ignore_trailing=True)
         except dns.exception.DNSException:
@@ -125,6 +133,22 @@ def _sets(records: Iterable[Record]) -> list[dns.rrset.RRset]:
 
 def _labels(name: dns.name.Name) -> tuple[str, ...]:
     return tuple(label.decode("ascii", "replace").lower() for label in name.labels if label)
+
+
+def _is_costly(data: bytes) -> bool:
+    """Return whether a message has more than a query: to parse thousands of records takes seconds."""
+    if len(data) < _HEADER.size:
+        return False
+    _, _, questions, answers, authorities, additional = _HEADER.unpack_from(data)
+    return len(data) > _MOST_SIZE or questions + answers + authorities > 1 or additional > _MOST_RECORDS
+
+
+def _format_error(data: bytes) -> bytes:
+    """Return the answer FORMERR, without the question; nothing if the message is not a query."""
+    number, flags, *_ = _HEADER.unpack_from(data)
+    if flags & dns.flags.QR:
+        return b""
+    return _HEADER.pack(number, dns.flags.QR | flags & _QUERY_FLAGS | dns.rcode.FORMERR, 0, 0, 0, 0)
 
 
 def _error(query: dns.message.Message, code: dns.rcode.Rcode) -> dns.message.Message:

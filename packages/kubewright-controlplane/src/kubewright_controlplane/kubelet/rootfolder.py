@@ -13,7 +13,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -155,7 +155,8 @@ def build(root: Path, base: Path, mounts: Iterable[Mount], working_folder: str, 
     for mount in (*(Mount(Path(each), each, read_only=True) for each in shown), *built.mounts):
         around = [each for each in built.mounts if _is_below(mount.target, [each.target])]
         if around:
-            _mount_point(around[-1].place, mount, mount.target.removeprefix(around[-1].target))
+            above = around[-1]
+            _mount_point(above.source, mount, f"{above.within}/{mount.target.removeprefix(above.target)}")
         elif not _is_below(mount.target, [*_KERNEL, *shown]):
             _mount_point(root, mount, mount.target)
     for each in created:
@@ -203,14 +204,24 @@ def _mount_point(above: Path, mount: Mount, path: str) -> None:
     if mount.is_folder:
         make_below(above, path, 0o755)
         return
-    parent, _, name = path.rpartition("/")
-    make_below(above, parent, 0o755)
-    with suppress(FileExistsError):
-        os.close(os.open(f"{above}{parent}/{name}", os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644))
+    make_file_below(above, path, 0o644)
 
 
 def make_below(folder: Path, path: str, mode: int) -> None:
     """Create a folder below `folder` unless `path` exists. Raises OSError if there is a symbolic link on the way."""
+    with _parent(folder, path, mode) as (above, name):
+        _make(name, above, mode)
+
+
+def make_file_below(folder: Path, path: str, mode: int) -> None:
+    """Create a file below `folder` unless `path` exists. Raises OSError if there is a symbolic link on the way."""
+    with _parent(folder, path, 0o755) as (above, name), suppress(FileExistsError):
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode, dir_fd=above))
+
+
+@contextmanager
+def _parent(folder: Path, path: str, mode: int) -> Iterator[tuple[int, str]]:
+    """Yield a descriptor of the folder above `path`, which is created, and the name in it."""
     above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     *parts, last = [part for part in path.split("/") if part not in ("", ".")] or ["."]
     try:
@@ -219,16 +230,20 @@ def make_below(folder: Path, path: str, mode: int) -> None:
             inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
             os.close(above)
             above = inner
-        _make(last, above, mode)
+        yield above, last
     finally:
         os.close(above)
 
 
 def _make(name: str, above: int, mode: int) -> None:
-    """Create a folder, unless something of that name exists."""
+    """Create a folder, unless something of that name exists. A program may replace it at any time."""
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=above)
-        os.chmod(name, mode, dir_fd=above)
+        made = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+        try:
+            os.fchmod(made, mode)
+        finally:
+            os.close(made)
 
 
 def _folder(root: Path, path: str) -> Path:

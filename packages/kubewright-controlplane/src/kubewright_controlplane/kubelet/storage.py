@@ -15,7 +15,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, DeletedContext, controller
 from kubewright_controlplane.common.volumes import PROVISIONER
+from kubewright_controlplane.kubelet.rootfolder import make_below, make_file_below
 from kubewright_controlplane.kubelet.sandbox import HostFolders
 from kubewright_controlplane.kubelet.sources import SourceMissing
 
@@ -47,6 +48,8 @@ class Place:
     within: str = ""
     """A path below `folder`, in which no symbolic link is followed."""
     read_only: bool = False
+    keeps_owner: bool = False
+    """Whether the group of a Pod does not get its files."""
 
 
 def host_path(folders: HostFolders, path: str, kind: str | None) -> Place:
@@ -60,18 +63,23 @@ def host_path(folders: HostFolders, path: str, kind: str | None) -> Place:
             "--allow-host-path, or Environment(host_paths=[...])"
         )
     try:
-        _create(found, kind or "")
+        within = "" if found == allowed else str(found.relative_to(allowed))
+        _create(allowed, within, kind or "")
         _check(found, path, kind or "")
     except OSError as error:
         raise SourceMissing(f"hostPath {path}: {error.strerror or error}") from error
-    return Place(allowed, "" if found == allowed else str(found.relative_to(allowed)))
+    return Place(allowed, within, keeps_owner=True)
 
 
-def _create(path: Path, kind: str) -> None:
-    if kind in ("", "DirectoryOrCreate") and not path.exists():
-        path.mkdir(parents=True, mode=0o755)
-    elif kind == "FileOrCreate" and not path.exists():
-        path.touch(mode=0o644)
+def _create(allowed: Path, within: str, kind: str) -> None:
+    """Create what a hostPath names. Raises OSError if a program replaces a folder on the way by a symbolic link."""
+    if (allowed / within).exists():
+        return
+    if kind in ("", "DirectoryOrCreate"):
+        allowed.mkdir(parents=True, exist_ok=True)
+        make_below(allowed, within, 0o755)
+    elif kind == "FileOrCreate" and (allowed / within).parent.is_dir():
+        make_file_below(allowed, within, 0o644)
 
 
 def _check(path: Path, shown: str, kind: str) -> None:
@@ -102,9 +110,11 @@ async def claimed_volume(client: Client, folders: HostFolders, volume: Volume, p
     bound = await client.get_or_none(PersistentVolume, claim.spec.volume_name)
     if bound is None:
         raise SourceMissing(f'persistentvolume "{claim.spec.volume_name}" not found')
+    if bound.spec.claim_ref is None or bound.spec.claim_ref.uid != claim.metadata.uid:
+        raise SourceMissing(f'persistentvolume "{bound.metadata.name}" is bound to another claim than "{name}"')
     place = _of_persistent_volume(folders, bound)
     asked = volume.persistent_volume_claim
-    return Place(place.folder, place.within, bool(asked is not None and asked.read_only))
+    return replace(place, read_only=bool(asked is not None and asked.read_only))
 
 
 def _of_persistent_volume(folders: HostFolders, volume: PersistentVolume) -> Place:
@@ -120,7 +130,7 @@ def _of_persistent_volume(folders: HostFolders, volume: PersistentVolume) -> Pla
     if spec.host_path is not None:
         return host_path(folders, spec.host_path.path, spec.host_path.type)
     if spec.local is not None:
-        return host_path(folders, spec.local.path, "Directory")
+        return replace(host_path(folders, spec.local.path, "Directory"), keeps_owner=False)
     raise SourceMissing(
         f'persistentvolume "{name}": Pods that are processes use hostPath and local volumes, and those of the '
         f"provisioner {PROVISIONER}; use a claim of the class `standard`"

@@ -33,6 +33,7 @@ from kubewright.apis.core.v1 import (
     VolumeMount,
 )
 from kubewright_controlplane.kubelet import sources
+from kubewright_controlplane.kubelet.helpers.exec_helper import open_below
 from kubewright_controlplane.kubelet.rootfolder import Mount, absolute, make_below
 from kubewright_controlplane.kubelet.sandbox import PodSandbox
 from kubewright_controlplane.kubelet.sources import SourceMissing, expand
@@ -82,8 +83,8 @@ class Volumes:
             place = self._places.get(volume.name)
             if place is None and _is_shared(volume):
                 place = self._places[volume.name] = await self._place(volume, pod)
-                if volume.host_path is None and group is not None:
-                    await asyncio.to_thread(give_to_group, place.folder, group)
+                if group is not None and not place.keeps_owner:
+                    await asyncio.to_thread(give_to_group, place.folder, place.within, group)
             elif place is None or not _is_shared(volume):
                 write_atomically(self._folder / volume.name, await self._files(volume, pod), group)
 
@@ -262,17 +263,27 @@ def _common_user(pod: Pod) -> int | None:
     return users.pop() if len(users) == 1 else None
 
 
-def give_to_group(folder: Path, group: int) -> None:
-    """Let a group read and write everything below `folder`. No symbolic link is followed."""
-    for _, _, names, above in os.fwalk(folder):
-        os.fchown(above, -1, group)
-        os.fchmod(above, os.fstat(above).st_mode | 0o2770)
-        for name in names:
-            with suppress(OSError):  # it was removed, or it is a link or a socket
-                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=above)
-                os.fchown(descriptor, -1, group)
-                os.fchmod(descriptor, os.fstat(descriptor).st_mode | 0o660)
-                os.close(descriptor)
+def give_to_group(folder: Path, within: str, group: int) -> None:
+    """Let a group read and write everything at `within` below `folder`. No symbolic link is followed."""
+    top = open_below(str(folder), within)
+    try:
+        for _, _, names, above in os.fwalk(".", dir_fd=top):
+            os.fchown(above, -1, group)
+            os.fchmod(above, os.fstat(above).st_mode | 0o2770)
+            for name in names:
+                with suppress(OSError):  # it was removed, or it is a link or a socket
+                    _give_file(name, above, group)
+    finally:
+        os.close(top)
+
+
+def _give_file(name: str, above: int, group: int) -> None:
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=above)
+    try:
+        os.fchown(descriptor, -1, group)
+        os.fchmod(descriptor, os.fstat(descriptor).st_mode | 0o660)
+    finally:
+        os.close(descriptor)
 
 
 def write_atomically(folder: Path, files: Mapping[str, File], group: int | None = None) -> None:

@@ -36,7 +36,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubewright-worker")
-        self._turns = _Turns()
+        self._turns = Turns()
 
     async def run(self, step: Callable[[], T], user: str) -> T:
         """Return the result of a step, which runs when it is the user's turn. Raises LoopNeeded and TooManyRequests."""
@@ -57,8 +57,11 @@ class Worker:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-class _Turns:
-    """Whose turn it is: each user has a queue, and the queues take turns."""
+class Turns:
+    """Whose turn it is: each user has a queue, and the queues take turns.
+
+    If too many requests wait, the newest of the user who has most of them is rejected.
+    """
 
     def __init__(self) -> None:
         self._taken = False
@@ -70,7 +73,7 @@ class _Turns:
             self._taken = True
             return
         if sum(map(len, self._queues.values())) >= _MOST_WAITING:
-            raise TooManyRequests(_BUSY, details=StatusDetails(retry_after_seconds=1))
+            self._make_room(user)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(user, deque()).append(turn)
         try:
@@ -78,8 +81,8 @@ class _Turns:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.release()
-            else:
-                self._queues[user].remove(turn)
+            elif (queue := self._queues.get(user)) is not None and turn in queue:
+                queue.remove(turn)
             raise
 
     def release(self) -> None:
@@ -87,11 +90,26 @@ class _Turns:
         self._taken = False
         while self._queues and not self._taken:
             user, queue = self._queues.popitem(last=False)
-            if queue:
-                self._taken = True
-                queue.popleft().set_result(None)
+            while queue and not self._taken:
+                turn = queue.popleft()
+                if not turn.done():  # it was cancelled, and its request has not removed it yet
+                    self._taken = True
+                    turn.set_result(None)
             if queue:
                 self._queues[user] = queue
+
+    def _make_room(self, user: str) -> None:
+        """Reject a request of the user who has most of them. Raises TooManyRequests if that is `user`."""
+        longest = max(self._queues.values(), key=len)
+        if len(self._queues.get(user, ())) + 1 >= len(longest):
+            raise _busy()
+        turn = longest.pop()
+        if not turn.done():
+            turn.set_exception(_busy())
+
+
+def _busy() -> TooManyRequests:
+    return TooManyRequests(_BUSY, details=StatusDetails(retry_after_seconds=1))
 
 
 class Steps:
