@@ -193,6 +193,31 @@ async def test_a_claim_without_a_class_gets_the_default_one(storage: Storage, ku
     assert (await storage.bound())["spec"]["storageClassName"] == "standard"
 
 
+async def test_a_claim_gets_a_default_class_that_is_created_later(storage: Storage) -> None:
+    mark = "storageclass.kubernetes.io/is-default-class"
+    classes = (await storage.api.get(CLASSES)).expect(200).json["items"]
+    marked = [each["metadata"]["name"] for each in classes if mark in (each["metadata"].get("annotations") or {})]
+    for name in marked:
+        await storage.api.patch(f"{CLASSES}/{name}", {"metadata": {"annotations": {mark: "false"}}})
+    path = f"{storage.ns}/persistentvolumeclaims"
+    (await storage.api.post(path, claim())).expect(201)
+    (await storage.api.post(path, claim("bare", storageClassName=""))).expect(201)
+    await storage.in_phase(f"{path}/c", "Pending")
+    await storage.in_phase(f"{path}/bare", "Pending")
+    body = {"metadata": {"name": storage.name, "annotations": {mark: "true"}}, "provisioner": "example.com/none"}
+    (await storage.api.post(CLASSES, body)).expect(201)
+
+    async def has_class() -> bool:
+        found = (await storage.api.get(f"{path}/c")).expect(200).json
+        return bool(found["spec"].get("storageClassName") == storage.name)
+
+    await until(has_class)
+    assert (await storage.api.get(f"{path}/bare")).expect(200).json["spec"]["storageClassName"] == ""
+    (await storage.api.delete(f"{CLASSES}/{storage.name}")).expect(200)
+    for name in marked:
+        await storage.api.patch(f"{CLASSES}/{name}", {"metadata": {"annotations": {mark: "true"}}})
+
+
 async def test_an_ephemeral_volume_has_a_claim_of_its_pod(storage: Storage) -> None:
     await storage.volume("1Gi")
     resources = {"requests": {"storage": "1Gi"}}

@@ -26,7 +26,6 @@ from kubewright_controlplane.controllers.deployment.controller import deployment
 from kubewright_controlplane.controllers.endpoints import endpoints_controller
 from kubewright_controlplane.controllers.endpointslice import endpointslice_controller
 from kubewright_controlplane.controllers.endpointslicemirroring import endpointslicemirroring_controller
-from kubewright_controlplane.controllers.ephemeralvolume import ephemeral_volume_controller
 from kubewright_controlplane.controllers.garbage.watcher import GarbageCollector
 from kubewright_controlplane.controllers.job.controller import job_controller
 from kubewright_controlplane.controllers.namespace import namespace_controller
@@ -82,7 +81,6 @@ NAMES: Final = tuple(
             "storage-version-migrator-controller",
             "taint-eviction-controller",
             "ttl-controller",
-            "ephemeral-volume-controller",
             "ttl-after-finished-controller",
             "default-scheduler",
             KUBELET,
@@ -225,7 +223,6 @@ class ControlPlane:
             else [],
             "taint-eviction-controller": [taint_eviction_controller(clock)],
             "ttl-controller": [ttl_controller()],
-            "ephemeral-volume-controller": [ephemeral_volume_controller()],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
             "default-scheduler": [scheduler(clock)],
             KUBELET: [

@@ -22,7 +22,10 @@ from kubewright_controlplane.common.volumes import BIND_COMPLETED, SELECTED_NODE
 from kubewright_controlplane.controllers.storage import binding
 
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 _CLASS: Final = "class"
+_NO_CLASS: Final = "(none)"
+"""Stands in the index for claims without a class. A claim of the class "" never gets the default one."""
 
 
 async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
@@ -39,6 +42,9 @@ async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
     volume = binding.best(claim, await ctx.list(PersistentVolume))
     if volume is not None:
         await _bind(ctx, volume)
+    elif claim.spec.storage_class_name is None and (default := await _default_class(ctx)) is not None:
+        version = {"resourceVersion": claim.metadata.resource_version}
+        await ctx.patch(claim, MergePatch({"metadata": version, "spec": {"storageClassName": default}}))
     elif storage_class is None or storage_class.provisioner == _NO_PROVISIONER:
         note = "no persistent volumes available for this claim and no storage class is set"
         if claim.spec.storage_class_name:
@@ -127,6 +133,17 @@ async def _class_of(ctx: Context[PersistentVolumeClaim]) -> StorageClass | None:
     return await ctx.get_or_none(StorageClass, name)
 
 
+async def _default_class(ctx: Context[PersistentVolumeClaim]) -> str | None:
+    """Return the default class, of several the newest. A claim that was created before it has no class yet."""
+    marked = [each for each in await ctx.list(StorageClass) if _is_default(each)]
+    newest = max(marked, key=lambda each: str(each.metadata.creation_timestamp), default=None)
+    return newest.metadata.name if newest is not None else None
+
+
+def _is_default(storage_class: StorageClass) -> bool:
+    return storage_class.metadata.annotations.get(_DEFAULT_CLASS) == "true"
+
+
 async def _kept_for(ctx: Context[PersistentVolumeClaim]) -> bool:
     """Return whether a volume is reserved for the claim."""
     volumes = await ctx.list(PersistentVolume)
@@ -135,7 +152,9 @@ async def _kept_for(ctx: Context[PersistentVolumeClaim]) -> bool:
 
 def _by_class(claim: PersistentVolumeClaim) -> Iterable[str]:
     """Index function: claims that wait for a volume, by their class."""
-    return [] if binding.is_bound(claim) else [claim.spec.storage_class_name or ""]
+    if binding.is_bound(claim):
+        return []
+    return [_NO_CLASS if claim.spec.storage_class_name is None else claim.spec.storage_class_name]
 
 
 def _of_volume(volume: PersistentVolume, claims: Lister[PersistentVolumeClaim]) -> Iterable[Request]:
@@ -143,11 +162,13 @@ def _of_volume(volume: PersistentVolume, claims: Lister[PersistentVolumeClaim]) 
     reference = volume.spec.claim_ref
     if reference is not None:
         return [Request(reference.namespace, reference.name or "")]
-    return _waiting(claims, volume.spec.storage_class_name or "")
+    name = volume.spec.storage_class_name or ""
+    return _waiting(claims, name) + ([] if name else _waiting(claims, _NO_CLASS))
 
 
 def _of_class(storage_class: StorageClass, claims: Lister[PersistentVolumeClaim]) -> Iterable[Request]:
-    return _waiting(claims, storage_class.metadata.name)
+    without = _waiting(claims, _NO_CLASS) if _is_default(storage_class) else []
+    return _waiting(claims, storage_class.metadata.name) + without
 
 
 def _waiting(claims: Lister[PersistentVolumeClaim], storage_class: str) -> list[Request]:

@@ -1,72 +1,63 @@
-"""Creates the claims of ephemeral volumes. They belong to their Pods, so the garbage collector deletes them.
+"""Creates the claims of the ephemeral volumes of Pods (`volumes[].ephemeral`). The Pod owns them.
 
-Follows kubernetes/pkg/controller/volume/ephemeral and
-https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/#generic-ephemeral-volumes
+Follows kubernetes/pkg/controller/volume/ephemeral.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
 from typing import Final
 
-import msgspec
-
-from kubewright.apis.core.v1 import PersistentVolumeClaim, Pod, Volume
-from kubewright.apis.meta.v1 import ObjectMeta, OwnerReference
-from kubewright.controllers import Context, Controller, Request, Watch, controller
-from kubewright.machinery.errors import AlreadyExists
-from kubewright_controlplane.common.pods import is_finished
+from kubewright.apis.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimTemplate, Pod
+from kubewright.apis.meta.v1 import ObjectMeta
+from kubewright.controllers import Context, Controller, controller
+from kubewright.controllers.predicates import AnyEvent, Predicate
+from kubewright_controlplane.common.volumes import ephemeral_claim_name
 
 NAME: Final = "ephemeral-volume-controller"
 
 
-async def reconcile(ctx: Context[Pod]) -> None:
+class EphemeralVolumes:
+    """Creates the missing claims of one Pod."""
+
+    async def reconcile(self, ctx: Context[Pod]) -> None:
+        pod = ctx.object
+        if pod.metadata.deletion_timestamp is not None:
+            return
+        for volume in pod.spec.volumes:
+            template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
+            if template is not None:
+                await _ensure_claim(ctx, volume.name, template)
+
+
+async def _ensure_claim(ctx: Context[Pod], volume: str, template: PersistentVolumeClaimTemplate) -> None:
     pod = ctx.object
-    if pod.metadata.deletion_timestamp is not None or is_finished(pod):
+    name = ephemeral_claim_name(pod, volume)
+    claim = await ctx.get_or_none(PersistentVolumeClaim, name)
+    if claim is not None:
+        if not any(each.uid == pod.metadata.uid and each.controller for each in claim.metadata.owner_references):
+            where = f"{pod.metadata.namespace}/{name}"
+            why = f"PVC {where} was not created for pod {pod.metadata.namespace}/{pod.metadata.name}"
+            note = f"ephemeral volume {volume}: {why} (pod is not owner)"
+            ctx.events.warning(pod, "FailedBinding", note, action="Binding")
         return
-    for volume in pod.spec.volumes:
-        if volume.ephemeral is not None:
-            await _create_claim(ctx, volume)
+    metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace)
+    if template.metadata is not None:
+        metadata.labels, metadata.annotations = template.metadata.labels, template.metadata.annotations
+    await ctx.create(PersistentVolumeClaim(metadata=metadata, spec=template.spec))
 
 
-async def _create_claim(ctx: Context[Pod], volume: Volume) -> None:
-    """Create the claim of a volume. If a claim of another owner has its name, an Event says so."""
-    pod, template = ctx.object, volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
-    if template is None:
-        return
-    name = f"{pod.metadata.name}-{volume.name}"
-    found = await ctx.get_or_none(PersistentVolumeClaim, name)
-    if found is None:
-        owner = OwnerReference(
-            api_version="v1",
-            kind="Pod",
-            name=pod.metadata.name,
-            uid=pod.metadata.uid or "",
-            controller=True,
-            block_owner_deletion=True,
-        )
-        given = template.metadata or ObjectMeta(name="")
-        metadata = ObjectMeta(
-            name=name,
-            namespace=pod.metadata.namespace,
-            labels=given.labels,
-            annotations=given.annotations,
-            owner_references=[owner],
-        )
-        with suppress(AlreadyExists):
-            await ctx.create(PersistentVolumeClaim(metadata=metadata, spec=msgspec.structs.replace(template.spec)))
-    elif all(each.uid != pod.metadata.uid for each in found.metadata.owner_references):
-        note = f'PVC "{name}" was not created for pod "{pod.metadata.name}" (pod is not owner)'
-        ctx.events.warning(pod, "FailedBinding", note, action="Binding")
-
-
-def _owner_of(claim: PersistentVolumeClaim, _: object) -> Iterable[Request]:
-    owners = (each for each in claim.metadata.owner_references if each.controller and each.kind == "Pod")
-    return [Request(claim.metadata.namespace, each.name) for each in owners]
+def _may_have_ephemeral_volume(event: AnyEvent) -> bool:
+    """Return whether the Pod may have an ephemeral volume, without decoding it."""
+    return event.new is not None and b'"ephemeral":' in event.new.data
 
 
 def ephemeral_volume_controller() -> Controller[Pod]:
     """Return the controller `ephemeral-volume-controller`."""
-    watches = [Watch.mapped(PersistentVolumeClaim, _owner_of)]
-    return controller(Pod, name=NAME, watches=watches, namespace_ending="stop")(reconcile)
+    declare = controller(
+        Pod,
+        name=NAME,
+        predicate=Predicate(_may_have_ephemeral_volume),
+        owns=[PersistentVolumeClaim],
+        namespace_ending="stop",
+    )
+    return declare(EphemeralVolumes())
