@@ -37,6 +37,7 @@ def write_images(binaries: Path, folder: Path) -> Path:
     for each in _FOLDERS:
         (root / each).mkdir(parents=True, exist_ok=True)
     shutil.copy(binaries / "agnhost", root / "agnhost")
+    (root / "agnhost-2").symlink_to("agnhost")
     _copy_busybox(_program("busybox"), root / "bin")
     for name in ("curl", "setpriv"):
         _copy_with_libraries(_program(name), root / "usr" / "bin" / name, root)

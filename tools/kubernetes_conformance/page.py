@@ -61,6 +61,8 @@ Each difference that the suite found has a case in `tests/conformance` or a unit
 """
 _REASON: Final = 160
 """Characters of a recorded reason that are shown."""
+_BRACKET: Final = r"\["
+"""A bracket that does not begin a link."""
 
 
 class Page:
@@ -128,7 +130,7 @@ class Page:
     def _case(self, name: str) -> str:
         title = name.removeprefix(f"[{area_of(name)}] ").removesuffix(" [Conformance]")
         states = (_state(name, results) for results in (self._real, self._embedded, self._processes))
-        return f"| {_cell(title)} | {' | '.join(states)} | {_cell(self._why(name))} |"
+        return f"| {_cell(title.replace('[', _BRACKET))} | {' | '.join(states)} | {_cell(self._why(name))} |"
 
     def _why(self, name: str) -> str:
         if self._embedded.has_passed(name) or self._processes.has_passed(name) or name not in self._embedded.cases:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,7 +56,10 @@ class Results:
         head = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "version": self.version, "command": command}
         text = "".join(f" {_json(key)}: {_json(value)},\n" for key, value in head.items())
         lines = ",\n".join(f"  {_json(name)}: {_json(_row(self.cases[name]))}" for name in sorted(self.cases))
-        _path(self.target).write_text(f'{{\n{text} "cases": {{\n{lines}\n }}\n}}\n')
+        path = _path(self.target)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(f'{{\n{text} "cases": {{\n{lines}\n }}\n}}\n')
+        unfinished.replace(path)  # in one step, because other runs read it
 
 
 def _row(recorded: Recorded) -> list[str | float]:
