@@ -6,6 +6,8 @@ Guarantees
     A container does not see the folders of other Pods, nor the data of the control plane.
 Not guaranteed
     A container can read the files of this machine that its user can read, and shares the network with this machine.
+    A version of bubblewrap without `--bind-fd` mounts paths: a program that replaces the folder of a `subPath` by a
+    symbolic link at the right moment gets another folder mounted.
 
 Source: https://github.com/containers/bubblewrap
 """

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -220,7 +220,7 @@ def make_file_below(folder: Path, path: str, mode: int) -> None:
 
 
 @contextmanager
-def _parent(folder: Path, path: str, mode: int) -> Iterator[tuple[int, str]]:
+def _parent(folder: Path, path: str, mode: int) -> Generator[tuple[int, str]]:
     """Yield a descriptor of the folder above `path`, which is created, and the name in it."""
     above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     *parts, last = [part for part in path.split("/") if part not in ("", ".")] or ["."]

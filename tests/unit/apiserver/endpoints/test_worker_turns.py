@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,7 +12,7 @@ from kubewright_controlplane.apiserver.endpoints.worker import Turns, Worker
 
 
 @asynccontextmanager
-async def busy_worker() -> AsyncIterator[tuple[Worker, Callable[[], None]]]:
+async def busy_worker() -> AsyncGenerator[tuple[Worker, Callable[[], None]]]:
     """Return a worker whose thread is busy until the function is called."""
     worker, gate = Worker(), threading.Event()
     first = asyncio.create_task(worker.run(gate.wait, "first"))
