@@ -24,6 +24,7 @@ from kubewright.http.message import Handler, Request, Response, Tunnel
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.aggregator.frontproxy import FrontProxy
+from kubewright_controlplane.apiserver.forwarding import HOP_BY_HOP, answered, forwarded
 from kubewright_controlplane.apiserver.pki import load_pair
 from kubewright_controlplane.apiserver.user import UserInfo
 from kubewright_controlplane.apiserver.webhooks.client import client_context
@@ -35,21 +36,6 @@ _MAX_CLIENTS: Final = 200
 _MAX_DOCUMENT: Final = 16 * 1024 * 1024
 _MAX_HEAD: Final = 64 << 10
 _CHUNK: Final = 64 << 10
-_HOP_BY_HOP: Final = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-_NOT_SENT: Final = _HOP_BY_HOP | {"authorization", "host", "content-length", "accept-encoding"}
-_NOT_ANSWERED: Final = _HOP_BY_HOP | {"content-length", "date"}
 _TOKEN: Final = "!#$&'*+-.^_`|~"
 """What a header's name may contain in addition to letters and digits, without the percent sign that escapes others."""
 
@@ -187,7 +173,7 @@ class ExtensionClients:
             raise ConnectionFailed(f"cannot upgrade the connection to {server.host}: {error}") from error
         if status != 101:
             return await _refused(status, headers, reader, writer)
-        kept = {name: value for name, value in headers.items() if name not in _HOP_BY_HOP or name == "upgrade"}
+        kept = {name: value for name, value in headers.items() if name not in HOP_BY_HOP or name == "upgrade"}
 
         async def begin(tunnel: Tunnel) -> None:
             await _relay(tunnel, reader, writer)
@@ -251,24 +237,12 @@ def _origin(address: tuple[str, int]) -> str:
 
 
 def _forwarded(request: Request) -> dict[str, str]:
-    """Return the headers of a client's request as an extension server gets them, without those of the user."""
-    headers = {name: value for name, value in request.headers.items() if _is_sent(name)}
-    if request.peer is not None and request.peer.address:
-        earlier, host = headers.get("x-forwarded-for"), request.peer.address.rpartition(":")[0].strip("[]")
-        headers["x-forwarded-for"] = f"{earlier}, {host}" if earlier else host
-    headers["x-forwarded-host"] = request.headers.get("host", "")
-    headers["x-forwarded-proto"] = "https"
-    headers["x-forwarded-uri"] = request.path
-    return headers
-
-
-def _is_sent(name: str) -> bool:
-    return name not in _NOT_SENT and not name.startswith(("x-remote-", "impersonate-"))
+    """Return the headers of a client's request as an extension server gets them, without those of a user."""
+    return {name: value for name, value in forwarded(request).items() if not name.startswith("x-remote-")}
 
 
 def _answered(headers: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in headers.items() if name not in _NOT_ANSWERED}
-    return {"cache-control": "no-cache, private", **kept}
+    return {"cache-control": "no-cache, private", **answered(headers)}
 
 
 def _user_headers(user: UserInfo) -> Iterator[tuple[str, str]]:

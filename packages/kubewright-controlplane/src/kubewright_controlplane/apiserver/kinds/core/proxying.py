@@ -25,6 +25,7 @@ from kubewright.machinery.errors import (
     ServiceUnavailable,
 )
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.forwarding import answered, forwarded
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import unsupported
 from kubewright_controlplane.apiserver.kinds.generic import existing
 from kubewright_controlplane.apiserver.registry.model import Attributes, Connection
@@ -33,21 +34,6 @@ from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady,
 
 _SEGMENTS: Final = 8
 """The parts of a path up to `proxy`: `/api/v1/namespaces/default/services/web/proxy`."""
-_HOP_BY_HOP: Final = frozenset(
-    {
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-_NOT_SENT: Final = _HOP_BY_HOP | {"authorization", "host", "content-length", "accept-encoding"}
-_NOT_ANSWERED: Final = _HOP_BY_HOP | {"content-length", "date"}
 
 
 class Program(NamedTuple):
@@ -100,7 +86,7 @@ class _Proxy(Connection):
             return Response(301, {"location": f"{request.path}/{_query(request)}"})
         program = self.find(attributes)
         path = f"/{parts[_SEGMENTS]}" if len(parts) > _SEGMENTS else "/"
-        sent = replace(request, target=f"{path}{_query(request)}", headers=_forwarded(request))
+        sent = replace(request, target=f"{path}{_query(request)}", headers=forwarded(request))
         try:
             return await _ask(program, sent, "/".join(parts[:_SEGMENTS]))
         except (ConnectionFailed, DeadlineExceeded, ConfigError, ValueError) as error:
@@ -180,25 +166,8 @@ def _query(request: Request) -> str:
     return f"?{request.query}" if request.query else ""
 
 
-def _forwarded(request: Request) -> dict[str, str]:
-    """Return the headers of a client's request as the program gets them."""
-    sent = {
-        name: value
-        for name, value in request.headers.items()
-        if name not in _NOT_SENT and not name.startswith("impersonate-")
-    }
-    if request.peer is not None and request.peer.address:
-        earlier, host = sent.get("x-forwarded-for"), request.peer.address.rpartition(":")[0].strip("[]")
-        sent["x-forwarded-for"] = f"{earlier}, {host}" if earlier else host
-    return sent | {
-        "x-forwarded-host": request.headers.get("host", ""),
-        "x-forwarded-proto": "https",
-        "x-forwarded-uri": request.path,
-    }
-
-
 def _answered(headers: Mapping[str, str], origin: str, prefix: str) -> dict[str, str]:
-    kept = {name: value for name, value in headers.items() if name not in _NOT_ANSWERED}
+    kept = answered(headers)
     location = kept.get("location", "")
     if location.startswith(f"{origin}/") or (location.startswith("/") and not location.startswith("//")):
         parts = urlsplit(location)
