@@ -104,8 +104,8 @@ async def test_a_new_node_is_tainted_as_not_ready(api: API) -> None:
 
 
 async def test_written_statuses_are_defaulted(api: API, ns: str) -> None:
-    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    (await api.post(f"{ns}/pods", pod)).expect(201)
+    spec = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "i"}]}
+    (await api.post(f"{ns}/pods", {"metadata": {"name": "p"}, "spec": spec})).expect(201)
     running = {"name": "c", "image": "i", "imageID": "", "ready": True, "restartCount": 0}
     status: dict[str, Any] = {"containerStatuses": [running], "podIP": "10.0.0.1", "hostIP": "10.0.0.2"}
     written = (await api.patch(f"{ns}/pods/p/status", {"status": status})).expect(200).json["status"]
