@@ -52,6 +52,15 @@ def bereft() -> list[str]:
     return by
 
 
+async def open_to_all(web: Web, port: int) -> None:
+    for pod in await web.pods():
+        assert pod.status.pod_ip
+        try:
+            socket.create_connection((pod.status.pod_ip, port)).close()
+        except OSError as error:
+            raise AssertionError(str(error)) from error
+
+
 async def test_a_privileged_port_is_replaced_by_another_one(tmp_path: Path) -> None:
     with up(tmp_path, "--stand-ins", command=(*bereft(), COMMAND, "up")) as started:
         async with cluster_of(started) as cluster:
@@ -61,9 +70,7 @@ async def test_a_privileged_port_is_replaced_by_another_one(tmp_path: Path) -> N
             await eventually(page, web.port)
             await web.event("This user may not open port 80: container web has to open port 10080 instead")
             await web.event("port 80/TCP can't be opened: permission denied. Choose a port from 1024 on")
-            pod = (await web.pods())[0]
-            with socket.create_connection((pod.status.pod_ip or "", 10080)):
-                pass
+            await eventually(open_to_all, web, 10080)
 
 
 SITE = """
