@@ -84,6 +84,10 @@ demo: .venv/.installed ## Run an example operator through its whole walk-through
 test: .venv/.tools ## Run the tests: unit, integration, conformance, examples. TARGET=real runs all of them on a real control plane.
 	@$(BIN)/python -m pytest $(TESTS) --kubewright-target=$(TARGET) -m '$(MARKERS)' $(SAMPLE) -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
 
+.PHONY: test-again
+test-again: .venv/.tools ## Run the tests that failed last time, one after the other: those that pass now are unreliable.
+	@$(BIN)/python -m pytest tests examples --last-failed --last-failed-no-failures=none --kubewright-target=$(TARGET) -v $(PYTEST_ARGS)
+
 .PHONY: test-long
 test-long: .venv/.tools ## Run the tests that `make test` leaves out: the same behavior in more cases.
 	@$(BIN)/python -m pytest tests examples -m long -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)

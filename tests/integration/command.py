@@ -19,6 +19,8 @@ from kubewright.testing import Cluster, eventually
 from kubewright.testing._cluster import connected
 
 CONTROL_PLANE = Path(sys.executable).with_name("kubewright-controlplane")
+NO_SERVERS = ("--health-probe-bind-address=0", "--metrics-bind-address=0")
+"""Arguments of an operator whose default ports another test's operator may use at the same time."""
 
 
 def environment(kubeconfig: Path | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND, Up, environment, run, up
+from integration.command import COMMAND, NO_SERVERS, Up, environment, run, up
 from kubewright import Client, Config, Manager, ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import ConfigMap
@@ -21,7 +21,6 @@ from webserver_operator.api.v1.webserver import WebServer
 from webserver_operator.controller.webserver import reconcile
 
 EXAMPLE = Path(__file__).parents[2] / "examples/webserver-operator"
-NO_SERVERS = ("--health-probe-bind-address=0", "--metrics-bind-address=0")
 CRD = "webservers.my.domain"
 
 

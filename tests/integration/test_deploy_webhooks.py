@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from integration.command import NO_SERVERS
 from integration.deployed import Deployed
 from integration.deployed_webhooks import WebhookProject
 from kubewright import Invalid, ObjectMeta
@@ -61,7 +62,7 @@ class WithWebhooks(Deployed):
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[asyncio.subprocess.Process]:
         """Run the operator next to the deployed one, until it converts."""
-        process, _ = await self._started("run", "--leader-elect", when="Webhooks registered")
+        process, _ = await self._started("run", *NO_SERVERS, "--leader-elect", when="Webhooks registered")
         try:
             yield process
         finally:

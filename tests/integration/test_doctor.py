@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from integration.command import NO_SERVERS
 from integration.deployed import Deployed
 from kubewright.testing import eventually
 
@@ -85,7 +86,6 @@ async def test_doctor_and_status_agree_right_after_a_deploy(deployed: Deployed) 
 async def test_run_warns_of_a_deployed_manager_that_reconciles_the_same_objects(deployed: Deployed) -> None:
     project = deployed.project
     await deployed.good("deploy")
-    ports = ("--health-probe-bind-address=0", "--metrics-bind-address=0")
-    said = await deployed.killed("run", *ports, when="Warning: ")
+    said = await deployed.killed("run", *NO_SERVERS, when="Warning: ")
     assert f"holds the Lease {project.namespace}/gadgets, and reconciles the same objects as this process" in said
     assert f"kubectl scale deployment {project.deployment} --namespace {project.namespace} --replicas=0" in said

@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from integration import gizmo_operator
+from integration.command import NO_SERVERS
 from integration.gizmo_operator import Gizmo, GizmoSpec, reconcile
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap
@@ -30,7 +31,7 @@ from kubewright.testing import Cluster, Faults, eventually
 from kubewright.testing import failure as failure_of
 from kubewright_controlplane.ports import free_port
 
-ARGUMENTS = ("--log-format=json", "--health-probe-bind-address=0", "--metrics-bind-address=0")
+ARGUMENTS = ("--log-format=json", *NO_SERVERS)
 
 
 @pytest_asyncio.fixture

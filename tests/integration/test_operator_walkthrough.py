@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from integration.command import COMMAND
+from integration.command import COMMAND, NO_SERVERS
 from integration.kubectl import KUBECTL, Kubectl
 from kubewright import Manager
 from kubewright.apis.core.v1 import Service
@@ -38,9 +38,7 @@ async def kubewright(*arguments: str, kubeconfig: Path) -> asyncio.subprocess.Pr
 @asynccontextmanager
 async def operator(kubeconfig: Path) -> AsyncIterator[None]:
     """Run the operator for the duration of the block. SIGTERM ends it."""
-    process = await kubewright(
-        "run", "--metrics-bind-address=0", "--health-probe-bind-address=0", kubeconfig=kubeconfig
-    )
+    process = await kubewright("run", *NO_SERVERS, kubeconfig=kubeconfig)
     assert process.stderr is not None
     while b"Controllers started" not in (line := await process.stderr.readline()):
         assert line, "it ended before it worked"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND, environment
+from integration.command import COMMAND, NO_SERVERS, environment
 from kubewright import Client, Config, Invalid, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSpec
 from kubewright.client import Unstructured
@@ -23,7 +23,6 @@ from kubewright_controlplane.serving import owned
 
 GOLDEN = Path(__file__).parents[1] / "golden/projects/minimal"
 CONTROLLER = "src/webserver_operator/controller/webserver.py"
-NO_SERVERS = ("--health-probe-bind-address=0", "--metrics-bind-address=0")
 WebServer = Unstructured.of(APIResource("my.domain", "v1", "WebServer", "webservers"))
 
 

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from integration.command import NO_SERVERS
+
 ROOT = Path(__file__).parents[2]
 SOURCES = (*sorted(ROOT.glob("packages/*/src")), *sorted(ROOT.glob("examples/*/src")), ROOT / "tests")
-QUIET = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 
 
 class OperatorProcess:
@@ -23,7 +24,9 @@ class OperatorProcess:
         self._log = log
 
     @classmethod
-    async def start(cls, module: str, kubeconfig: Path, log: Path, arguments: Sequence[str] = QUIET) -> OperatorProcess:
+    async def start(
+        cls, module: str, kubeconfig: Path, log: Path, arguments: Sequence[str] = NO_SERVERS
+    ) -> OperatorProcess:
         """Append the log to the file `log`."""
         path = os.pathsep.join(map(str, SOURCES))
         with log.open("ab") as output:
@@ -80,7 +83,7 @@ async def operator(
     module: str, kubeconfig: Path, log: Path, arguments: Sequence[str] = ()
 ) -> AsyncIterator[OperatorProcess]:
     """Run an operator for the duration of the block, and kill it at the end."""
-    process = await OperatorProcess.start(module, kubeconfig, log, (*QUIET, *arguments))
+    process = await OperatorProcess.start(module, kubeconfig, log, (*NO_SERVERS, *arguments))
     try:
         yield process
     finally:

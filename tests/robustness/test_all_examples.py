@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from integration.command import NO_SERVERS
 from kubewright import Client, NotFound, ObjectMeta
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, Service
@@ -26,7 +27,7 @@ from kubewright.models import Object
 from kubewright.testing import Cluster
 from robustness.examples import EXAMPLES, Example, World
 from robustness.faults import READS, WRITES, Gate, Line, between, failing
-from robustness.processes import QUIET, OperatorProcess
+from robustness.processes import OperatorProcess
 
 pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(1800)]
 
@@ -175,7 +176,7 @@ class Supervised:
     async def run(self) -> None:
         try:
             while True:
-                flags = QUIET if self._example.has_manager else ()
+                flags = NO_SERVERS if self._example.has_manager else ()
                 self._process = await OperatorProcess.start(self._example.module, self._kubeconfig, self._log, flags)
                 await self._process.ended()
         finally:

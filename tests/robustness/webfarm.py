@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from integration.command import NO_SERVERS
 from kubewright import Client, ObjectMeta
 from kubewright.apis.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition
 from kubewright.cache import Event, Informer
@@ -38,7 +39,7 @@ from kubewright.testing import Cluster, eventually
 from kubewright.webhooks import conversion_strategy, webhook_configurations
 from kubewright_controlplane.apiserver.pki import CertificateAuthority
 from robustness import webfarm_alpha
-from robustness.processes import QUIET, OperatorProcess
+from robustness.processes import OperatorProcess
 from webfarm_operator.api.v1.webserver import WebServer
 from webfarm_operator.api.v1alpha1 import webserver as v1alpha1
 from webfarm_operator.main import manager
@@ -137,7 +138,7 @@ class Releases:
     async def _start(self, module: str, *arguments: str) -> None:
         self._starts += 1
         log = self._folder / f"{self._starts}.log"
-        self.process = await OperatorProcess.start(module, self._kubeconfig, log, (*QUIET, *arguments))
+        self.process = await OperatorProcess.start(module, self._kubeconfig, log, (*NO_SERVERS, *arguments))
 
     async def works(self) -> None:
         """Raises AssertionError while the operator does not."""
