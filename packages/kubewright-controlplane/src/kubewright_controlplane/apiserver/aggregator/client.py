@@ -21,6 +21,7 @@ from urllib.parse import quote, urlsplit
 from kubewright.http import wire
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Request, Response, Tunnel
+from kubewright.http.tls import accept_any_server
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.aggregator.frontproxy import FrontProxy
@@ -109,7 +110,7 @@ class ExtensionClients:
             return await handler(_with_user(sent, user))
         address = self.address(server)
         if request.upgrade:
-            return await self._upgrade(server, address, sent, request.headers, user)
+            return await self._upgrade(server, address, sent, request.headers["upgrade"], user)
         client = self._client(server, address)
         user_headers = list(_user_headers(user))
         response = await client.send(sent, headers=user_headers, timeout=None, stream=request.method != "HEAD")
@@ -145,8 +146,7 @@ class ExtensionClients:
     def _context(self, server: ExtensionServer) -> ssl.SSLContext:
         context = client_context(server.ca)
         if server.is_insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
+            accept_any_server(context)
         load_pair(context, self._front_proxy.pair)
         return context
 
@@ -155,13 +155,17 @@ class ExtensionClients:
         server: ExtensionServer,
         address: tuple[str, int],
         request: Request,
-        given: Mapping[str, str],
+        protocol: str,
         user: UserInfo,
     ) -> Response:
         """Ask the extension server to change the protocol, and connect the client to it if it does."""
-        wanted = [(name, given[name]) for name in ("upgrade",) if name in given]
-        lines = [("host", urlsplit(_origin(address)).netloc), *request.headers.items(), ("connection", "Upgrade")]
-        head = wire.request_line(request.method, request.target) + wire.lines([*lines, *wanted, *_user_headers(user)])
+        lines = [
+            ("host", urlsplit(_origin(address)).netloc),
+            *request.headers.items(),
+            *(("connection", "Upgrade"), ("upgrade", protocol)),
+            *_user_headers(user),
+        ]
+        head = wire.request_line(request.method, request.target) + wire.lines(lines)
         try:
             async with asyncio.timeout(_HEAD_SECONDS):
                 reader, writer = await asyncio.open_connection(
