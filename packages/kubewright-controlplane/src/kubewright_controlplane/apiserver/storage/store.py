@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Protocol
 
@@ -153,11 +153,14 @@ class Store:
         finally:
             self._observing = False
 
-    def rewrite(self, resource: str, make: Callable[[bytes], bytes]) -> None:
-        """Replace the bytes of every entry, at its revision. Causes no event, and is not written to the log."""
-        entries = self._table(resource).entries
-        for key, entry in entries.items():
-            entries[key] = Entry(key, entry.revision, make(entry.data), entry.labels, entry.fields)
+    def rewrite(self, resource: str, entries: Iterable[Entry], made: Iterable[bytes]) -> None:
+        """Replace the bytes of entries that are still current, at their revisions. Causes no event, and is not written
+        to the log.
+        """
+        current = self._table(resource).entries
+        for entry, data in zip(entries, made, strict=True):
+            if data != entry.data and current.get(entry.key) is entry:
+                current[entry.key] = Entry(entry.key, entry.revision, data, entry.labels, entry.fields)
 
     def observe(self, resource: str, observer: Observer) -> None:
         """Call `observer` for each stored object (as ADDED), then after each commit."""
