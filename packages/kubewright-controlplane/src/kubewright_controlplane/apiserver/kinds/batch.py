@@ -11,7 +11,7 @@ from kubewright.machinery import cron
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
-from kubewright_controlplane.apiserver.kinds import jobspec
+from kubewright_controlplane.apiserver.kinds import jobspec, jobstatus
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import podwarnings
@@ -70,6 +70,9 @@ class JobStrategy(Strategy):
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return _update_errors(obj, old)
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return jobstatus.update_errors(obj, old)
 
     def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
         """Jobs are the only kind that orphans its dependents by default, for compatibility with the first Jobs."""

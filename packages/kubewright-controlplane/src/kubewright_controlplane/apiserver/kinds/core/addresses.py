@@ -70,6 +70,20 @@ def cidr_errors(path: str, value: str) -> list[FieldError]:
     return []
 
 
+def ingress_errors(path: str, balancer: JSONObject) -> list[FieldError]:
+    """Return the errors of the addresses in the status of a load balancer, of an Ingress or a Service."""
+    errors: list[FieldError] = []
+    for index, ingress in enumerate(balancer.get("ingress") or ()):
+        at, hostname = f"{path}.ingress[{index}]", ingress.get("hostname") or ""
+        if ingress.get("ip"):
+            errors += ip_errors(f"{at}.ip", ingress["ip"])
+        if hostname:
+            errors += checks.named(f"{at}.hostname", hostname, names.dns1123_subdomain)
+        if is_ip(hostname):
+            errors.append(invalid(f"{at}.hostname", hostname, "must be a DNS name, not an IP address"))
+    return errors
+
+
 def host_errors(path: str, address: JSONObject) -> list[FieldError]:
     """Return the errors of the names in an address of Endpoints."""
     hostname, node = address.get("hostname"), address.get("nodeName")

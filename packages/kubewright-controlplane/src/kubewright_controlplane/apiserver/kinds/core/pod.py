@@ -11,7 +11,7 @@ from typing import Final
 from kubewright.http.message import Handler
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.kinds.core import containers, podspec, podwarnings
 from kubewright_controlplane.apiserver.kinds.core.eviction import Eviction
@@ -70,6 +70,7 @@ class PodStrategy(Strategy):
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})
         podspec.default(spec)
+        spec["terminationGracePeriodSeconds"] = _not_negative(spec["terminationGracePeriodSeconds"])
         spec.setdefault("enableServiceLinks", True)
         for kind in ("containers", "initContainers"):
             for container in spec.get(kind) or ():
@@ -92,7 +93,7 @@ class PodStrategy(Strategy):
                     "reason": "SchedulingGated",
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
                     "lastProbeTime": None,
-                    "lastTransitionTime": None,
+                    "lastTransitionTime": obj["metadata"]["creationTimestamp"],
                 }
             ]
 
@@ -106,6 +107,8 @@ class PodStrategy(Strategy):
         errors = podspec.validate("spec", spec, pod_name=obj["metadata"].get("name") or "")
         errors += containers.image_whitespace("spec.containers", spec.get("containers") or [])
         errors += containers.image_whitespace("spec.initContainers", spec.get("initContainers") or [])
+        if not spec.get("serviceAccountName"):
+            errors += _token_errors(spec.get("volumes") or [])
         if obj["metadata"].get("generation") == 1 and "resourceVersion" not in obj["metadata"]:
             errors += _create_errors(spec)
         return errors
@@ -156,6 +159,21 @@ class PodStrategy(Strategy):
             "status.podIPs": ",".join(each.get("ip", "") for each in ips),
             "status.nominatedNodeName": status.get("nominatedNodeName") or "",
         }
+
+
+def _not_negative(seconds: int) -> int:
+    """Return a grace period; the shortest one instead of a negative one."""
+    return seconds if seconds >= 0 else 1
+
+
+def _token_errors(volumes: JSONArray) -> list[FieldError]:
+    why = "must not be specified when serviceAccountName is not set"
+    return [
+        forbidden(f"spec.volumes[{index}].projected.sources[{place}].serviceAccountToken", why)
+        for index, volume in enumerate(volumes)
+        for place, source in enumerate((volume.get("projected") or {}).get("sources") or ())
+        if source.get("serviceAccountToken") is not None
+    ]
 
 
 def qos_class(spec: JSONObject) -> str:
