@@ -1,4 +1,4 @@
-"""The images of the suite that run as processes: agnhost and busybox, from what this machine has.
+"""The images of the suite that run as processes: agnhost, pause and busybox, from what this machine has.
 
 agnhost is built with the suite. Its image also has common tools, which are those of this machine's busybox and curl.
 The shell is bash: the shells of Debian drop variables such as `data-1`, which that of the image busybox keeps. The
@@ -54,6 +54,7 @@ def write_images(binaries: Path, folder: Path) -> Path:
     table = folder / "images.yaml"
     images = {
         f"{_REGISTRY}/agnhost:*": {"command": ["/agnhost"], "args": ["pause"], "root": str(root)},
+        "registry.k8s.io/pause:*": {"command": ["/agnhost", "pause"], "root": str(root)},
         f"{_REGISTRY}/busybox:*": {"command": ["sh"], "root": str(root)},
     }
     table.write_text(yaml.safe_dump({"images": images}))

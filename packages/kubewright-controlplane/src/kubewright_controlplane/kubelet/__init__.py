@@ -21,6 +21,7 @@ contexts and network policies are not enforced.
                   `volumes`
     probes        probes and lifecycle hooks; `grpchealth` has the call of gRPC probes
     process       one process with its output and terminal
+    sockets       the addresses that programs in sandboxes bind and connect to
     exec          exec and attach sessions; `remotecommand` has their protocols
     portforward   connections to ports of a Pod
     logs          the output of containers

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from kubewright.apis.core.v1 import Container, Pod
+from kubewright_controlplane.kubelet.helpers.exec_helper import CALLS
 from kubewright_controlplane.kubelet.names import hostname_of
 from kubewright_controlplane.kubelet.process import Command, Launcher
 from kubewright_controlplane.kubelet.rootfolder import MACHINE, SYSTEM, Mount, RootFolder, View
@@ -119,6 +121,8 @@ class Isolation:
     """Returns files and folders that no container sees: the data of the control plane, and its kubeconfigs."""
     has_descriptors: bool
     """Whether bubblewrap mounts file descriptors."""
+    changes_sockets: bool
+    """Whether the kubelet may change the addresses of sockets."""
     protected: Sequence[str]
     """The files of `/etc` that not every user can read, if this is root."""
 
@@ -235,7 +239,9 @@ async def find_isolation(private: Callable[[], Sequence[Path]]) -> Isolation | s
         return f"bubblewrap does not work here: {output.strip()}; see whether user namespaces are permitted"
     _, options = await _run(program, "--help")
     protected = await asyncio.to_thread(lambda: list(_unreadable("/etc"))) if os.geteuid() == 0 else []
-    return Isolation(program, private, "--ro-bind-fd" in options, protected)
+    # A program that changes its user, as bubblewrap does on some machines, does not work below a filter.
+    changes_sockets = os.uname().machine in CALLS and not os.stat(program).st_mode & stat.S_ISUID
+    return Isolation(program, private, "--ro-bind-fd" in options, changes_sockets, protected)
 
 
 def _unreadable(folder: str) -> Iterator[str]:
