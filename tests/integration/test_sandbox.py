@@ -270,6 +270,24 @@ async def test_an_image_with_files_of_its_own_sees_only_these(shells: Programs, 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bin", "greeting"]
 
 
+async def test_a_user_and_a_terminal_need_no_program_of_the_image(shells: Programs, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    shutil.copy(static_busybox(), tmp_path / "bin/busybox")
+    shells.table.put("registry.test/small", Image(("/bin/busybox", "sh", "-c"), root=str(tmp_path)))
+    context = {"runAsUser": 1234, "runAsGroup": 2345}
+    given = {
+        "args": ["busybox id -u; busybox id -g; [ -t 0 ] && echo terminal"],
+        "securityContext": context,
+        "tty": True,
+    }
+    try:
+        await shells.pod([{"image": "registry.test/small", **given}], restartPolicy="Never")
+        await shells.until(lambda pod: pod.status.phase in ("Succeeded", "Failed"))
+    finally:
+        shells.table.remove("registry.test/small")
+    assert (await shells.log()).split() == ["1234", "2345", "terminal"]
+
+
 @needs_kubectl
 async def test_exec_and_probes_run_in_the_sandbox(shells: Programs, kubectl: Kubectl) -> None:
     probe = {"exec": {"command": ["test", "-f", "/tmp/ready"]}, "periodSeconds": 1}
