@@ -41,6 +41,8 @@ _INHERITED: Final = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
 """The variables of this machine that containers get. HOME is not one: it may hold an administrator's kubeconfig."""
 _IMAGE_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The PATH of images with files of their own, as in container runtimes."""
+_MESSAGE_MODE: Final = 0o666
+"""Containers of any user write their termination message."""
 _MESSAGE_BYTES: Final = 4096
 """The length of a termination message that is kept."""
 
@@ -108,7 +110,7 @@ def _isolated(
     files = mounts_of_files(pod_files(pod, sandbox.folder / "etc", sandbox.address, sandbox.nameserver), mounts)
     root = build(sandbox.root(container), image.base, [*mounts, *files, message], folder, image.shown())
     launcher = isolation.launcher(container, pod, user, root, folder, join)
-    return Command(_arguments(container, image, environment), environment, folder, launcher)
+    return Command(_arguments(container, image, environment), environment, folder, launcher, sockets=sandbox.sockets)
 
 
 def check(command: Command) -> None:
@@ -151,6 +153,7 @@ def _write_message_file(container: Container, image: Image, sandbox: PodSandbox)
     if not sandbox.holds(path):
         raise OSError(errno.EPERM, "leads out of the Pod's folder")
     path.write_bytes(b"")
+    path.chmod(_MESSAGE_MODE)
 
 
 def _command(container: Container, image: Image, sandbox: PodSandbox, environment: dict[str, str]) -> Command:
