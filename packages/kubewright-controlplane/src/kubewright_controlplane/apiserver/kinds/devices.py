@@ -18,8 +18,16 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
         "deviceclasses": Strategy(),
         "resourceclaims": ResourceClaimStrategy(),
         "resourceclaimtemplates": ResourceClaimTemplateStrategy(),
-        "resourceslices": Strategy(),
+        "resourceslices": ResourceSliceStrategy(),
     }
+
+
+class ResourceSliceStrategy(Strategy):
+    selectable_fields = ("spec.driver", "spec.nodeName")
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        spec = obj.get("spec") or {}
+        return {"spec.driver": spec.get("driver") or "", "spec.nodeName": spec.get("nodeName") or ""}
 
 
 class ResourceClaimStrategy(PlainStrategy):
