@@ -136,6 +136,43 @@ async def test_a_body_without_a_kind_is_a_bad_request(gizmos: Gizmos) -> None:
     assert "Object 'Kind' is missing in" in answer.message
 
 
+async def test_mistakes_in_a_written_status_are_named_below_it(gizmos: Gizmos) -> None:
+    await gizmos.api.post(gizmos.path, gizmos.gizmo())
+
+    async def causes(status: object) -> list[tuple[str, str, str]]:
+        answer = await gizmos.api.patch(f"{gizmos.path}/g/status", {"status": status}, "merge")
+        return answer.expect(422).causes
+
+    assert sorted(await causes({"phase": 1, "addresses": ["1.2.3.4", "x"]})) == [
+        (
+            "FieldValueTypeInvalid",
+            "status.addresses[1]",
+            'Invalid value: "x": addresses[1] in body must be of type ipv4: "x"',
+        ),
+        (
+            "FieldValueTypeInvalid",
+            "status.phase",
+            'Invalid value: "integer": phase in body must be of type string: "integer"',
+        ),
+    ]
+    [whole, counted] = await causes("x")
+    assert whole == (
+        "FieldValueTypeInvalid",
+        "status",
+        'Invalid value: "string":  in body must be of type object: "string"',
+    )
+    assert "accessor error: x is of the type string" in counted[2]
+    assert await causes({"replicas": -1}) == [
+        ("FieldValueInvalid", ".status.replicas", "Invalid value: -1: should be a non-negative integer")
+    ]
+    [alternatives, *_] = await causes({"mode": "bc"})
+    assert alternatives == (
+        "FieldValueInvalid",
+        "status",
+        'Invalid value: "": "mode" must validate at least one schema (anyOf)',
+    )
+
+
 async def test_status_is_written_through_its_subresource(gizmos: Gizmos) -> None:
     made = (await gizmos.api.post(gizmos.path, {**gizmos.gizmo(), "status": {"phase": "x"}})).expect(201).json
     assert "status" not in made

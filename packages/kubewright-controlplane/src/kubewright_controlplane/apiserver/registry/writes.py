@@ -262,7 +262,9 @@ class Update:
             errors = strategy.validate(new) + strategy.validate_update(new, old)
         if strategy.has_generation and _differs(new, old, except_status=resource.has_status):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + errors
+        is_status = target.subresource == "status"
+        found = resource.schema.validate_status(new, old) if is_status else resource.schema.validate(new, old)
+        return meta.validate(resource, new["metadata"]) + found + errors
 
     def _error_kind(self) -> GroupVersionKind:
         """Return the kind that errors of this write name."""
