@@ -14,10 +14,10 @@ from typing import Final, NamedTuple, TypeAlias
 from kubewright.apis.core.v1 import Service
 from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
 from kubewright.cache._store import Lister
+from kubewright_controlplane.common.resolver import DOMAIN
 from kubewright_controlplane.common.selection import LABEL
 from kubewright_controlplane.ports import LOOPBACK_PODS, LOOPBACK_SERVICES, POD_NETWORK
 
-DOMAIN: Final = "cluster.local"
 _SERVICE: Final = "kubernetes.io/service-name"
 _VERSION: Final = "1.1.0"
 """The version of the specification that the zone follows."""
