@@ -68,7 +68,7 @@ class Up:
         """Send a signal and wait for the process. Returns its exit status."""
         os.kill(self.pid, number)
         self.said += self._output.read()
-        return self._process.wait(30)
+        return self._process.wait(120)
 
     def kill(self) -> None:
         if self._process.is_running():
