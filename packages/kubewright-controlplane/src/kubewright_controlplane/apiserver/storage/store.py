@@ -145,7 +145,7 @@ class Store:
         try:
             while self._unobserved:
                 event = self._unobserved.popleft()
-                for observer in tuple(self._observers[event.resource]):
+                for observer in tuple(self._observers.get(event.resource, ())):
                     try:
                         observer(event)
                     except Exception:  # noqa: BLE001 -- a defect in one observer must not hide the commit from others
@@ -167,6 +167,12 @@ class Store:
         for entry in self.scan(resource):
             observer(Event("ADDED", resource, entry.revision, entry, None))
         self._observers.setdefault(resource, []).append(observer)
+
+    def unobserve(self, resource: str, observer: Observer) -> None:
+        """Stop calling an observer."""
+        left = [each for each in self._observers.pop(resource) if each != observer]
+        if left:
+            self._observers[resource] = left
 
     def watch(self, resource: str, since: int, prefix: str = "") -> Cursor:
         """Return a cursor at the first event above revision `since`, for keys that start with `prefix`.
