@@ -324,6 +324,31 @@ async def test_a_pod_over_its_deadline_fails(programs: Programs) -> None:
 # ---- several containers
 
 
+WRITE = (
+    """
+import os, sys
+with open(os.environ["CONTAINER_SANDBOX_MOUNT_POINT"] + sys.argv[1], "wb") as file:
+    file.write(b"x" * 200_000)
+"""
+    + SLEEP
+)
+
+
+async def test_a_pod_that_exceeds_its_disk_limits_is_evicted(programs: Programs) -> None:
+    image, volumes = programs.image(WRITE), [{"name": "data", "emptyDir": {"sizeLimit": "100Ki"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    limits = {"limits": {"ephemeral-storage": "100Ki"}}
+    await programs.pod([{"image": image, "args": ["/data/x"], "volumeMounts": mounts}], "volume", volumes=volumes)
+    await programs.pod([{"image": image, "args": ["/tmp/x"], "resources": limits}], "files")
+    for name, message in (
+        ("volume", 'Usage of EmptyDir volume "data" exceeds the limit "100Ki". '),
+        ("files", "Pod ephemeral local storage usage exceeds the total limit of containers 100Ki. "),
+    ):
+        evicted = await programs.until(lambda pod: pod.status.phase == "Failed", name)
+        assert (evicted.status.reason, evicted.status.message) == ("Evicted", message)
+        assert message in await programs.events("Evicted")
+
+
 async def test_init_containers_run_one_after_the_other_before_the_rest(programs: Programs) -> None:
     say = "import os; open(os.environ['CONTAINER_SANDBOX_MOUNT_POINT'] + '/all/said', 'a').write(os.environ['SAY'])"
     mount = [{"name": "all", "mountPath": "/all"}]

@@ -18,6 +18,7 @@ from kubewright._runtime.log import get_logger
 from kubewright.apis.core.v1 import Container, EphemeralContainer, Pod
 from kubewright_controlplane.kubelet.conditions import Statuses, is_sidecar
 from kubewright_controlplane.kubelet.container import ContainerRunner
+from kubewright_controlplane.kubelet.eviction import EVICTED, GRACE, INTERVAL, excess, has_limits
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.logs import ContainerLog
 from kubewright_controlplane.kubelet.sandbox import PodSandbox, grace_of
@@ -34,6 +35,8 @@ class PodRunner:
     def __init__(self, pod: Pod, images: Mapping[str, Image], sandbox: PodSandbox) -> None:
         self.uid = pod.metadata.uid
         self.deadline_exceeded = False
+        self.eviction = ""
+        """Why the Pod is evicted; empty if it is not."""
         self._pod = pod
         self._sandbox = sandbox
         self._volumes = Volumes(sandbox)
@@ -55,6 +58,7 @@ class PodRunner:
         self._task = asyncio.create_task(self._run(), name=f"pod {pod.metadata.namespace}/{pod.metadata.name}")
         self._task.add_done_callback(self._report_end)
         self._set_deadline(pod)
+        self._storage = asyncio.create_task(self._watch_storage()) if has_limits(pod) else None
 
     @property
     def address(self) -> str:
@@ -184,7 +188,20 @@ class PodRunner:
             self._ephemerals.append(runner)
             self._sidecars.append(asyncio.create_task(runner.run(lambda code: False)))
 
+    async def _watch_storage(self) -> None:
+        """Evict the Pod once it exceeds a limit of its disk usage."""
+        sandbox, logs = self._sandbox, self._sandbox.folder / "logs"
+        while self._grace is None:
+            await sandbox.clock.sleep(INTERVAL)
+            found = await asyncio.to_thread(excess, self._pod, self._volumes.folder, sandbox.root, logs.joinpath)
+            if found is not None:
+                self.eviction, self._failed = found, True
+                sandbox.warn(EVICTED, found)
+                self.stop(GRACE)
+
     def _report_end(self, task: asyncio.Task[None]) -> None:
+        if self._storage is not None:
+            self._storage.cancel()
         self._sandbox.changed()
         error = None if task.cancelled() else task.exception()
         if error is not None:
