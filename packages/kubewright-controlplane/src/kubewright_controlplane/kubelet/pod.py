@@ -11,6 +11,8 @@ import math
 import shutil
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -25,6 +27,9 @@ from kubewright_controlplane.kubelet.sandbox import PodSandbox, grace_of
 from kubewright_controlplane.kubelet.sources import SourceMissing
 from kubewright_controlplane.kubelet.status import Outcome, seconds_active
 from kubewright_controlplane.kubelet.volumes import Volumes
+
+_LEAST_GRACE: Final = 2.0
+"""Seconds that sidecars have to end, even if the other containers have used up the grace period."""
 
 _log = get_logger("kubewright.kubelet")
 
@@ -42,7 +47,10 @@ class PodRunner:
         self._volumes = Volumes(sandbox)
         self._grace: float | None = None
         """The grace period in seconds, once the Pod is terminating."""
+        self._end_by = 0.0
+        """When the grace period ends, once the Pod is terminating."""
         self._initialized = False
+        self._mains_ended = False
         self._mount_error = ""
         """The error of the volumes that is reported already."""
         self._failed = False
@@ -132,11 +140,16 @@ class PodRunner:
             self._mount_error = ""
 
     def stop(self, grace: float) -> None:
-        """End all containers, by force after `grace` seconds. A second call may shorten the grace period."""
+        """End all containers, by force after `grace` seconds. A second call may shorten the grace period.
+
+        Sidecars end after the other containers, which may need them to end.
+        """
         if self._grace is not None and grace >= self._grace:
             return
         self._grace = grace
-        for each in self._all:
+        self._end_by = self._sandbox.clock.monotonic() + grace
+        sidecars_last = self._initialized and not self._mains_ended and grace > 0
+        for each in (*self._mains, *self._ephemerals) if sidecars_last else self._all:
             each.stop(grace)
 
     async def end(self, grace: float) -> None:
@@ -159,11 +172,18 @@ class PodRunner:
             self._sandbox.changed()
             await asyncio.gather(*(each.run(self._restarts(each.spec)) for each in self._mains))
         finally:
+            self._mains_ended = True
             for each in (*self._inits, *self._ephemerals):
-                each.stop(grace_of(self._pod))
+                each.stop(self._grace_left())
             await asyncio.gather(*self._sidecars)
             if self._sandbox.pause is not None:
                 await self._sandbox.pause.end()
+
+    def _grace_left(self) -> float:
+        """Return the seconds that sidecars have to end after the other containers."""
+        if self._grace is None:
+            return grace_of(self._pod)
+        return max(self._end_by - self._sandbox.clock.monotonic(), _LEAST_GRACE) if self._grace else 0.0
 
     @property
     def _all(self) -> tuple[ContainerRunner, ...]:
@@ -184,6 +204,7 @@ class PodRunner:
                 before=self._before.get(added.name),
                 ends=False,
                 waiting="ContainerCreating",
+                target=partial(self._target, added.target_container_name) if added.target_container_name else None,
             )
             self._ephemerals.append(runner)
             self._sidecars.append(asyncio.create_task(runner.run(lambda code: False)))
@@ -198,6 +219,13 @@ class PodRunner:
                 self.eviction, self._failed = found, True
                 sandbox.warn(EVICTED, found)
                 self.stop(GRACE)
+
+    def _target(self, name: str) -> int:
+        """Return the first process of a container. Raises LookupError if it does not run."""
+        found = self.container(name).process_id
+        if found is None:
+            raise LookupError(name)
+        return found
 
     def _report_end(self, task: asyncio.Task[None]) -> None:
         if self._storage is not None:
@@ -264,7 +292,7 @@ class PodRunner:
 
 
 def _as_container(ephemeral: EphemeralContainer) -> Container:
-    """Return an ephemeral container as a container. Its target is ignored: processes see each other anyway."""
+    """Return an ephemeral container as a container, without its target."""
     fields = msgspec.structs.asdict(ephemeral)
     del fields["target_container_name"]
     return Container(**fields)
