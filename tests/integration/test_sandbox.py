@@ -518,6 +518,24 @@ async def test_containers_share_their_processes_on_request(shells: Programs) -> 
 
 
 @needs_kubectl
+async def test_a_debug_container_sees_the_processes_of_its_target(shells: Programs, kubectl: Kubectl) -> None:
+    await shells.pod([{"image": SHELL, "args": ["sleep 1234"]}])
+    await shells.until(is_running)
+    look = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo looked; sleep 1000"
+    options = (f"--image={SHELL}", "--profile=general", "--arguments-only")
+    await kubectl("debug", "p", "--target=c0", "-c", "seeing", *options, "--", look)
+    await kubectl("debug", "p", "-c", "alone", *options, "--", look)
+
+    async def seen(container: str) -> str:
+        said = await shells.log(f"container={container}")
+        assert "looked\n" in said
+        return said
+
+    assert "sleep 1234" in await eventually(seen, "seeing")
+    assert "sleep 1234" not in await eventually(seen, "alone")
+
+
+@needs_kubectl
 async def test_exec_enters_a_pod_with_shared_processes(shells: Programs, kubectl: Kubectl) -> None:
     await shells.pod(
         [{"image": SHELL, "args": ["exec tail -f /dev/null"]}, {"image": SHELL, "args": ["sleep 1000"]}],
@@ -531,7 +549,8 @@ async def test_exec_enters_a_pod_with_shared_processes(shells: Programs, kubectl
 
 
 async def test_a_pod_in_the_host_network_has_the_name_of_the_host(shells: Programs) -> None:
-    said = await output(shells, "hostname; cat /etc/resolv.conf", hostNetwork=True, hostPID=True)
+    said = await output(shells, "hostname; cat /etc/resolv.conf; head -1 /etc/hosts", hostNetwork=True, hostPID=True)
+    assert said.endswith("# Kubernetes-managed hosts file (host network).\n")
     machine = Path("/etc/resolv.conf")
     assert said.splitlines()[0] == socket.gethostname()
     assert ("nameserver" in said) == (machine.is_file() and "nameserver" in machine.read_text())

@@ -26,6 +26,7 @@ contexts and network policies are not enforced.
     exec          exec and attach sessions; `remotecommand` has their protocols
     portforward   connections to ports of a Pod
     logs          the output of containers
+    eviction      Pods that use more disk than their limits
     usage         what containers use, from /proc
     images        the table from images to commands, and stand-ins for common images
     helpers/      programs that run with an interpreter of their own

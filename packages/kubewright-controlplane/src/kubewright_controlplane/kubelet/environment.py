@@ -14,7 +14,7 @@ import asyncio
 import errno
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -56,8 +56,18 @@ class NotReadyToStart(Exception):
         self.event = event
 
 
-async def prepare(container: Container, image: Image, pod: Pod, sandbox: PodSandbox, volumes: Volumes) -> Command:
-    """Write the files of a container, and return the command to run. Raises NotReadyToStart."""
+async def prepare(
+    container: Container,
+    image: Image,
+    pod: Pod,
+    sandbox: PodSandbox,
+    volumes: Volumes,
+    target: Callable[[], int] | None,
+) -> Command:
+    """Write the files of a container, and return the command to run. Raises NotReadyToStart.
+
+    `target` returns the first process of the container whose processes this one shares, or raises LookupError.
+    """
     isolation = sandbox.isolation_of(image)
     sandbox.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
@@ -87,10 +97,18 @@ async def prepare(container: Container, image: Image, pod: Pod, sandbox: PodSand
         user = User.of(container, pod)
     except ValueError as error:
         raise NotReadyToStart("CreateContainerConfigError", "Failed", f"Error: {error}") from error
-    join = await sandbox.pause.start() if sandbox.pause is not None else None
+    join = await sandbox.pause.start() if sandbox.pause is not None else _joined(target)
     return await asyncio.to_thread(
         _isolated, container, image, pod, sandbox, environment, mounts, isolation, user, join
     )
+
+
+def _joined(target: Callable[[], int] | None) -> int | None:
+    try:
+        return target() if target is not None else None
+    except LookupError as error:
+        note = f"unable to find target container {error.args[0]}"
+        raise NotReadyToStart("CreateContainerConfigError", "Failed", f"Error: {note}") from error
 
 
 def _isolated(

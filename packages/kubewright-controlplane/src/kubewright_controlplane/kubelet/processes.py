@@ -21,6 +21,7 @@ from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.common.network import PodAddresses, ProcessNetwork
 from kubewright_controlplane.common.pods import is_finished
 from kubewright_controlplane.kubelet.container import SCHEME, NoLog
+from kubewright_controlplane.kubelet.eviction import EVICTED
 from kubewright_controlplane.kubelet.images import Image, ImageTable
 from kubewright_controlplane.kubelet.isolation import Isolation, find_isolation
 from kubewright_controlplane.kubelet.logs import ContainerLog
@@ -227,6 +228,8 @@ class ProcessRuntime:
         status = status_with(pod, runner.outcome, host, address, runner.statuses(), self._clock.now())
         if runner.deadline_exceeded:
             report_deadline(status)
+        if runner.eviction:
+            status.reason, status.message = EVICTED, runner.eviction
         ended = runner.ended  # before the status is sent: a later end is reported by another reconcile
         await ctx.update_status(status)
         if ended and pod.metadata.deletion_timestamp is not None:
@@ -304,7 +307,7 @@ def _shares_processes(pod: Pod) -> bool:
 
 async def _remove(runner: PodRunner) -> None:
     await runner.end(0)
-    runner.remove()
+    await asyncio.to_thread(runner.remove)
 
 
 def _name_of(pod: Pod) -> Request:
