@@ -496,3 +496,136 @@ async def test_a_finished_job_does_not_run_again(api: API, ns: str) -> None:
         "status.failed: Invalid value: 1: cannot decrease the failed counter",
         "status.conditions: Invalid value: cannot disable the SuccessCriteriaMet=True condition",
     ]
+
+
+BALANCER: Final = {
+    "type": "LoadBalancer",
+    "ports": [{"port": 80}],
+    "externalTrafficPolicy": "Local",
+    "loadBalancerClass": "a.b/c",
+}
+RUNNING: Final[dict[str, Any]] = {
+    "containerStatuses": [{"name": "c", "image": "i", "imageID": "", "state": {"running": {}}}]
+}
+ENDED: Final[dict[str, Any]] = {**RUNNING["containerStatuses"][0], "state": {"terminated": {"exitCode": 0}}}
+CONTAINERS: Final = [{"name": "c", "image": "i"}]
+ONCE: Final = {"containers": CONTAINERS, "restartPolicy": "OnFailure", "schedulingGates": [{"name": "a.b/c"}]}
+TEMPLATE: Final = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": CONTAINERS}}
+MAY_CHANGE: Final = "except resources.requests and volumeAttributesClassName for bound claims"
+UPDATES: Final[list[tuple[str, dict[str, Any], dict[str, Any], str, dict[str, Any], list[str]]]] = [
+    (
+        "services",
+        {"spec": BALANCER},
+        {},
+        "",
+        {"spec": {"loadBalancerClass": None, "healthCheckNodePort": 30999}},
+        [
+            "spec.loadBalancerClass: Invalid value: null: may not change once set",
+            "spec.healthCheckNodePort: Forbidden: field is immutable",
+        ],
+    ),
+    (
+        "services",
+        {"spec": BALANCER},
+        {},
+        "/status",
+        {"status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.01"}, {"ip": "::ffff:10.0.0.1", "ipMode": "Slow"}]}}},
+        [
+            'status.loadBalancer.ingress[0].ip: Invalid value: "10.0.0.01": must not have leading 0s',
+            'status.loadBalancer.ingress[1].ip: Invalid value: "::ffff:10.0.0.1": must not be an IPv4-mapped IPv6',
+            'status.loadBalancer.ingress[1].ipMode: Unsupported value: "Slow": supported values: "Proxy", "VIP"',
+        ],
+    ),
+    (
+        "persistentvolumeclaims",
+        {"spec": {**CLAIM, "volumeAttributesClassName": "a", "storageClassName": "none"}},
+        {},
+        "",
+        {"spec": {"resources": {"limits": {"storage": "9Gi"}}, "volumeAttributesClassName": "b"}},
+        [f"spec: Forbidden: spec is immutable after creation {MAY_CHANGE}"],
+    ),
+    (
+        "persistentvolumeclaims",
+        {"spec": {**CLAIM, "storageClassName": "none"}},
+        {},
+        "/status",
+        {"status": {"allocatedResourceStatuses": {"storage": "Slow"}}},
+        ['status.allocatedResourceStatuses: Unsupported value: "storage": supported values: "ControllerResize'],
+    ),
+    (
+        "pods",
+        {"spec": ONCE},
+        {"containerStatuses": [ENDED]},
+        "/status",
+        {"status": {**RUNNING, "conditions": [{"type": "a b", "status": "True"}], "observedGeneration": -1}},
+        [
+            'status.conditions[0].Type: Invalid value: "a b": name part must consist of',
+            "status.observedGeneration: Invalid value: -1: must be a non-negative integer",
+            "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state",
+        ],
+    ),
+    (
+        "pods",
+        {"spec": ONCE},
+        {},
+        "/status",
+        {"status": {"hostIP": "10.0.0.1", "hostIPs": [{"ip": "10.0.0.2"}], "podIPs": [{"ip": "here"}]}},
+        [
+            'status.podIPs[0]: Invalid value: "here": must be a valid IP address',
+            'status.hostIPs[0].ip: Invalid value: "10.0.0.2": must be equal to `hostIP`',
+        ],
+    ),
+    (
+        "replicationcontrollers",
+        {"spec": {"replicas": 0, "selector": {"a": "b"}, "template": TEMPLATE}},
+        {},
+        "/status",
+        {"status": {"readyReplicas": 2, "availableReplicas": 3}},
+        [
+            "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas",
+            "status.availableReplicas: Invalid value: 3: cannot be greater than status.replicas",
+            "status.availableReplicas: Invalid value: 3: cannot be greater than readyReplicas",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("plural", "body", "status", "view", "patch", "faults"), UPDATES)
+async def test_faults_of_a_change_are_reported(
+    api: API,
+    ns: str,
+    plural: str,
+    body: dict[str, Any],
+    status: dict[str, Any],
+    view: str,
+    patch: dict[str, Any],
+    faults: list[str],
+) -> None:
+    made = (await api.post(f"{ns}/{plural}", {"metadata": {"generateName": "a-"}, **body})).expect(201)
+    name = made.json["metadata"]["name"]
+    if status:
+        (await api.patch(f"{ns}/{plural}/{name}/status", {"status": status})).expect(200)
+    answer = (await api.patch(f"{ns}/{plural}/{name}{view}?dryRun=All", patch)).expect(422)
+    found = [f"{at}: {message}" for _, at, message in answer.causes]
+    assert len(found) == len(faults), found
+    assert all(any(one.startswith(fault) for one in found) for fault in faults), found
+
+
+async def test_the_status_of_pods_and_services_is_completed(api: API, ns: str) -> None:
+    (await api.post(f"{ns}/pods", {"metadata": {"name": "p"}, "spec": ONCE})).expect(201)
+    one = await api.patch(f"{ns}/pods/p/status?dryRun=All", {"status": {"podIP": "10.0.0.1"}})
+    assert one.expect(200).json["status"]["podIPs"] == [{"ip": "10.0.0.1"}]
+    several = await api.patch(f"{ns}/pods/p/status?dryRun=All", {"status": {"podIPs": [{"ip": "10.0.0.2"}]}})
+    assert several.expect(200).json["status"]["podIP"] == "10.0.0.2"
+
+
+async def test_ranges_of_addresses_have_no_bits_beyond_their_prefix(api: API, ns: str) -> None:
+    path = ns.replace("/api/v1", "/apis/networking.k8s.io/v1") + "/networkpolicies?dryRun=All"
+    for cidr, why in {
+        "10.1.2.0/16": "must not have bits set beyond the prefix length",
+        "10.01.0.0/16": "must not have leading 0s in IP or prefix length",
+        "::ffff:10.1.0.0/112": "must not have an IPv4-mapped IPv6 address",
+    }.items():
+        spec: dict[str, Any] = {"podSelector": {}, "ingress": [{"from": [{"ipBlock": {"cidr": cidr}}]}]}
+        answer = (await api.post(path, {"metadata": {"name": "a"}, "spec": spec})).expect(422)
+        assert [message for _, _, message in answer.causes] == [f'Invalid value: "{cidr}": {why}']

@@ -42,6 +42,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 class JobStrategy(Strategy):
     selectable_fields = ("status.successful",)
+    unselectable = 'field label "{}" not supported for Job'
 
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})

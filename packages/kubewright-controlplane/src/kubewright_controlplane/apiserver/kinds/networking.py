@@ -102,6 +102,9 @@ class IngressStrategy(Strategy):
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {"loadBalancer": {}}
 
+    def prepare_for_status_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        obj.setdefault("status", {}).setdefault("loadBalancer", {})
+
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         balancer: JSONObject = (obj.get("status") or {}).get("loadBalancer") or {}
         return addresses.ingress_errors("status.loadBalancer", balancer)

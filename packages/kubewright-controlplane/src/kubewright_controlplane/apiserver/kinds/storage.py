@@ -20,7 +20,7 @@ from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import claims, nodeselectors, volumesources
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
+from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
 _GROUP_POLICIES: Final = ("File", "None", "ReadWriteOnceWithFSType")
 _LIFECYCLES: Final = ("Persistent", "Ephemeral")
@@ -28,6 +28,10 @@ _MAX_PARAMETERS: Final = 512
 _MAX_BYTES: Final = 256 * 1024
 _MAX_NODE_ID: Final = 256
 _MAX_ERROR: Final = 1024
+_TOKENS_IN_SECRETS: Final = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
+    "logging of tokens in volume attributes"
+)
 _ONE_SOURCE: Final = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
 
 
@@ -77,6 +81,17 @@ class StorageClassStrategy(ObjectOnDeleteStrategy):
 
 
 class DriverStrategy(ConditionalUpdateStrategy):
+    def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        """Count the changes of the spec. A new object has no generation."""
+        if not checks.same(obj.get("spec"), old.get("spec")):
+            obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
+        spec: JSONObject = obj.get("spec") or {}
+        if old is None and spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None:
+            return [_TOKENS_IN_SECRETS]
+        return []
+
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec: JSONObject = obj.get("spec") or {}
         policy, errors = spec.get("fsGroupPolicy"), list[FieldError]()

@@ -21,6 +21,10 @@ from kubewright_controlplane.apiserver.registry.model import Attributes
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES: Final = ("Block", "Filesystem")
 _DATA_SOURCES: Final = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
+_RESIZE_STATES: Final = (
+    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible",
+    "NodeResizePending",
+)  # fmt: skip
 _RECLAIM: Final = ("Delete", "Recycle", "Retain")
 _NOT_A_SOURCE: Final = frozenset(
     {
@@ -58,12 +62,16 @@ class PersistentVolumeClaimStrategy(PlainStrategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         return claim_spec("spec", obj["spec"])
 
+    def prepare_for_status_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        obj.setdefault("status", {}).setdefault("phase", "Pending")
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return _claim_status_errors(obj.get("status") or {})
+
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         new_spec, old_spec = obj["spec"], old["spec"]
-        now, before = _fixed(new_spec), _fixed(old_spec)
         bound = (old.get("status") or {}).get("phase") == "Bound"
-        if not bound:
-            now["size"], before["size"] = _size(new_spec), _size(old_spec)
+        now, before = _fixed(new_spec, bound=bound), _fixed(old_spec, bound=bound)
         if not old_spec.get("volumeName"):
             before["volumeName"] = now.get("volumeName")
         if old_spec.get("storageClassName") is None:
@@ -99,6 +107,7 @@ class PersistentVolumeStrategy(PlainStrategy):
 
     def prepare_for_status_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
         status, before = obj.setdefault("status", {}), old.get("status") or {}
+        status.setdefault("phase", "Pending")
         if status.get("phase") != before.get("phase") and _moved(status) == _moved(before):
             status["lastPhaseTransitionTime"] = time.format(self._clock.now())
 
@@ -112,9 +121,12 @@ class PersistentVolumeStrategy(PlainStrategy):
         if not checks.same(now, before):
             why = "spec.persistentvolumesource is immutable after creation\n"
             errors.append(forbidden("spec.persistentvolumesource", why))
-        return errors + checks.immutable(
-            "spec.volumeMode", obj["spec"].get("volumeMode"), old["spec"].get("volumeMode")
-        )
+        errors += checks.immutable("volumeMode", obj["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+        affinity, before = (each["spec"].get("nodeAffinity") for each in (obj, old))
+        if before is not None and not checks.same(affinity, before):
+            why = "field is immutable, except for updating from beta label to GA"
+            errors.append(invalid("nodeAffinity", affinity, why))
+        return errors
 
 
 def _volume_errors(spec: JSONObject) -> list[FieldError]:
@@ -282,12 +294,33 @@ def _moved(status: JSONObject) -> str:
     return status.get("lastPhaseTransitionTime") or ""
 
 
-def _fixed(spec: JSONObject) -> JSONObject:
-    return {key: value for key, value in spec.items() if key not in ("resources", "volumeAttributesClassName")}
+def _fixed(spec: JSONObject, *, bound: bool) -> JSONObject:
+    """Return what may not change of a claim. The size and the class of attributes may, once it is bound."""
+    resources: JSONObject = spec.get("resources") or {}
+    sizes = {
+        field: {name: str(Quantity.of(amount)) for name, amount in (resources.get(field) or {}).items()}
+        for field in ("limits", "requests")
+    }
+    if bound:
+        sizes["requests"].pop("storage", None)
+    changing = ("resources", "volumeAttributesClassName") if bound else ("resources",)
+    return {**{key: value for key, value in spec.items() if key not in changing}, **sizes}
 
 
-def _size(spec: JSONObject) -> str:
-    return str(_storage(spec))
+def _claim_status_errors(status: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field in ("capacity", "allocatedResources"):
+        for name, amount in (status.get(field) or {}).items():
+            at = f"status.{field}[{name}]"
+            if Quantity.of(amount) < Quantity(0):
+                errors.append(invalid(at, str(amount), "must be a valid resource quantity"))
+    path = "status.allocatedResourceStatuses"
+    for name, state in (status.get("allocatedResourceStatuses") or {}).items():
+        if "/" not in name and name != "storage":
+            errors.append(not_supported(path, name, ("storage",)))
+        if state not in _RESIZE_STATES:
+            errors.append(not_supported(path, name, _RESIZE_STATES))
+    return errors
 
 
 def _storage(spec: JSONObject) -> Quantity:

@@ -38,9 +38,11 @@ class NodeStrategy(PlainStrategy):
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})
         _pair_cidrs(spec)
+        spec.pop("configSource", None)  # no kubelet reads its configuration from the server any longer
         status = obj.get("status")
         if status is None:
             return
+        status.pop("config", None)
         status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {"Port": 0})
         status["nodeInfo"] = dict.fromkeys(_NODE_INFO, "") | (status.get("nodeInfo") or {})
         if status.get("capacity") and status.get("allocatable") is None:

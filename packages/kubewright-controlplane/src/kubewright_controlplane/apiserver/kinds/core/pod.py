@@ -13,7 +13,7 @@ from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.kinds.core import containers, podspec, podwarnings
+from kubewright_controlplane.apiserver.kinds.core import containers, podspec, podstatus, podwarnings
 from kubewright_controlplane.apiserver.kinds.core.eviction import Eviction
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     Binding,
@@ -127,8 +127,7 @@ class PodStrategy(Strategy):
         return errors
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        new_status, old_status = obj.get("status") or {}, old.get("status") or {}
-        return checks.immutable("status.qosClass", new_status.get("qosClass"), old_status.get("qosClass"))
+        return podstatus.update_errors(obj, old)
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         wrong = names.dns1123_label(obj["metadata"]["name"]) if old is None else []
@@ -193,8 +192,11 @@ def qos_class(spec: JSONObject) -> str:
 
 def _complete_status(status: JSONObject) -> None:
     """Set what the status lacks: `podIPs`, and the states of containers, which are empty if they are absent."""
-    if status.get("podIP") and not status.get("podIPs"):
-        status["podIPs"] = [{"ip": status["podIP"]}]
+    single, several = status.get("podIP"), list[JSONObject](status.get("podIPs") or ())
+    if single and (not several or several[0].get("ip") != single):
+        status["podIPs"] = [{"ip": single}]
+    elif several and not single:
+        status["podIP"] = several[0].get("ip")
     for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         for container in status.get(field) or ():
             container.setdefault("state", {})
