@@ -37,8 +37,8 @@ def run(*arguments: object, folder: Path, kubeconfig: Path | None = None) -> tup
     return done.returncode, done.stdout
 
 
-class Beside:
-    """A command of Kubewright that runs beside the test."""
+class BackgroundCommand:
+    """A command of Kubewright that runs while the test continues."""
 
     def __init__(self, process: forked.Forked, output: asyncio.StreamReader) -> None:
         self._process = process
@@ -46,7 +46,7 @@ class Beside:
         """Its standard output and standard error."""
 
     @classmethod
-    async def start(cls, *arguments: object, folder: Path, kubeconfig: Path | None = None) -> Beside:
+    async def start(cls, *arguments: object, folder: Path, kubeconfig: Path | None = None) -> BackgroundCommand:
         reading, writing = os.pipe()
         with os.fdopen(writing, "w") as output:
             own = environment(kubeconfig)

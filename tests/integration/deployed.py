@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from integration.command import Beside, run
+from integration.command import BackgroundCommand, run
 from kubewright import Client, CustomResource, Model, ObjectMeta, field
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap, Event, Pod
@@ -119,7 +119,7 @@ class Project:
 class Following:
     """A process that follows a log."""
 
-    def __init__(self, process: Beside) -> None:
+    def __init__(self, process: BackgroundCommand) -> None:
         self.process = process
 
     async def receives(self, text: str) -> None:
@@ -173,8 +173,8 @@ class Deployed:
         await process.wait()
         return said
 
-    async def _started(self, *arguments: str, when: str) -> tuple[Beside, str]:
-        process = await Beside.start(*arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
+    async def _started(self, *arguments: str, when: str) -> tuple[BackgroundCommand, str]:
+        process = await BackgroundCommand.start(*arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
         said = ""
         while when not in said:
             line = await process.stdout.readline()
@@ -184,7 +184,9 @@ class Deployed:
 
     async def follow(self) -> Following:
         """Start `kubewright logs -f`."""
-        return Following(await Beside.start("logs", "-f", folder=self.project.folder, kubeconfig=self._kubeconfig))
+        return Following(
+            await BackgroundCommand.start("logs", "-f", folder=self.project.folder, kubeconfig=self._kubeconfig)
+        )
 
     async def pods(self) -> list[Pod]:
         found = await self.client.list(Pod, namespace=self.project.namespace)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import NO_SERVERS, Beside
+from integration.command import NO_SERVERS, BackgroundCommand
 from kubewright import Client, Config, Invalid, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSpec
 from kubewright.client import Unstructured
@@ -29,7 +29,7 @@ WebServer = Unstructured.of(APIResource("my.domain", "v1", "WebServer", "webserv
 class Running:
     """`kubewright run` in a project."""
 
-    def __init__(self, project: Path, process: Beside) -> None:
+    def __init__(self, project: Path, process: BackgroundCommand) -> None:
         self.project = project
         self.said = ""
         self._process = process
@@ -75,7 +75,7 @@ def project(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def run(project: Path, *arguments: str) -> AsyncIterator[Running]:
-    process = await Beside.start("run", *NO_SERVERS, *arguments, folder=project)
+    process = await BackgroundCommand.start("run", *NO_SERVERS, *arguments, folder=project)
     running = Running(project, process)
     try:
         yield running

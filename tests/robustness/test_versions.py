@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from integration.command import Beside
+from integration.command import BackgroundCommand
 from kubewright import PolicyRule
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.apps.v1 import Deployment
@@ -150,12 +150,12 @@ class Migration:
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
-        self._process: Beside | None = None
+        self._process: BackgroundCommand | None = None
         self.said: list[str] = []
 
     async def run(self) -> int:
         """Run it once. Returns its exit status."""
-        self._process = await Beside.start("migrate", folder=PROJECT, kubeconfig=self._kubeconfig)
+        self._process = await BackgroundCommand.start("migrate", folder=PROJECT, kubeconfig=self._kubeconfig)
         self.said.append((await self._process.stdout.read()).decode())
         return await self._process.wait()
 
