@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
@@ -174,7 +174,7 @@ def _built(name: str, sources: Path, build_into: Callable[[Path], None]) -> Path
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Generator[None]:
     """Exclude other processes from the block."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

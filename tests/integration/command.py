@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -34,6 +35,45 @@ def run(*arguments: object, folder: Path, kubeconfig: Path | None = None) -> tup
     """Run a command. Returns its exit status and its output."""
     done = forked.run(COMMAND, *arguments, folder=folder, environment=environment(kubeconfig), merged=True)
     return done.returncode, done.stdout
+
+
+class BackgroundCommand:
+    """A command of Kubewright that runs while the test continues."""
+
+    def __init__(self, process: forked.Forked, output: asyncio.StreamReader) -> None:
+        self._process = process
+        self.stdout = output
+        """Its standard output and standard error."""
+
+    @classmethod
+    async def start(cls, *arguments: object, folder: Path, kubeconfig: Path | None = None) -> BackgroundCommand:
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "w") as output:
+            own = environment(kubeconfig)
+            process = forked.start(COMMAND, *arguments, folder=folder, environment=own, output=output)
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb"))
+        return cls(process, reader)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, or None while the command runs."""
+        return None if self._process.is_running() else self._process.wait()
+
+    def send_signal(self, number: int) -> None:
+        if self._process.is_running():
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        return await asyncio.to_thread(self._process.wait)
 
 
 class Up:

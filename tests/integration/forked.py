@@ -85,7 +85,7 @@ def run(
         status = started.wait()
         output.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess([*command], status, output.read(), errors.read())
+        return subprocess.CompletedProcess([*map(str, command)], status, output.read(), errors.read())
 
 
 @cache
