@@ -39,6 +39,8 @@ _GET_DESCRIPTOR: Final = 438
 """The number of the system call pidfd_getfd, on every machine."""
 _NOTIFICATION: Final = struct.Struct("QIIiIQ6Q")
 _ANSWER: Final = struct.Struct("QqiI")
+_AT_ONCE: Final = 16
+"""The calls that are answered before others get the event loop."""
 _LONGEST: Final = 28
 """The size of an address with its port, in IPv6."""
 _HOSTS: Final[dict[int, tuple[int, int]]] = {socket.AF_INET: (4, 4), socket.AF_INET6: (16, 8)}
@@ -184,11 +186,14 @@ class SocketCalls:
             self._loop.add_reader(self._reports, self._answer)
 
     def _answer(self) -> None:
-        """Answer all calls that wait."""
+        """Answer calls that wait. A program that calls without end does not hold the event loop."""
         assert self._reports is not None
         poll = select.poll()
         poll.register(self._reports, select.POLLIN)
-        while events := poll.poll(0):
+        for _ in range(_AT_ONCE):
+            events = poll.poll(0)
+            if not events:
+                return
             if not events[0][1] & select.POLLIN:  # all processes have ended
                 self.close()
                 return

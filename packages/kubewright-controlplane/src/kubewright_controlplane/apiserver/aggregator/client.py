@@ -20,6 +20,7 @@ from urllib.parse import quote, urlsplit
 
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Request, Response
+from kubewright.http.tls import accept_any_server
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.aggregator.frontproxy import FrontProxy
 from kubewright_controlplane.apiserver.forwarding import answered, forwarded
@@ -144,8 +145,7 @@ class ExtensionClients:
     def _context(self, server: ExtensionServer) -> ssl.SSLContext:
         context = client_context(server.ca)
         if server.is_insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
+            accept_any_server(context)
         load_pair(context, self._front_proxy.pair)
         return context
 

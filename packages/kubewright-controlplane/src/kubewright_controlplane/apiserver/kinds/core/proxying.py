@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Request, Response
+from kubewright.http.tls import accept_any_server
 from kubewright.machinery.errors import (
     BadRequest,
     ConfigError,
@@ -183,8 +184,7 @@ async def _closing(response: Response, client: HTTPClient) -> AsyncIterator[byte
 
 def _unverified() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    accept_any_server(context)
     return context
 
 
