@@ -256,7 +256,8 @@ class _ResourceRequest:
         subresource = self._resource.subresources.get(self._info.subresource)
         if subresource is None:  # for a custom resource, a real API server reports that the object is missing
             raise not_found(self._resource, self._info.name) if self._resource.custom else not_served()
-        if self._info.verb not in subresource.verbs:
+        methods = subresource.methods if isinstance(subresource, Connection) else ()
+        if self._info.verb not in subresource.verbs and self._request.method not in methods:
             raise _not_allowed()
         if isinstance(subresource, Connection):
             attributes = self._attributes("CONNECT", _connect_options(subresource, self._request))
