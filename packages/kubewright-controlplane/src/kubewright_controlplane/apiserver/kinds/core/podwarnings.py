@@ -6,6 +6,7 @@ Follows k8s.io/kubernetes pkg/api/pod/warnings.go and pkg/api/node.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from kubewright.machinery import names
@@ -40,6 +41,15 @@ _VOLUMES: Final = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
+_FILE_VOLUMES: Final = (
+    ("configMap", "name", "ConfigMap"),
+    ("secret", "secretName", "Secret"),
+    ("downwardAPI", "", "DownwardAPI"),
+)
+_MOST_OVERLAPS: Final = 64
+"""Overlapping paths of a volume that are reported. Nested ones are as many as their square."""
+_LONGEST_PATH: Final = 4096
+"""Longer paths cannot exist on a Node, and are not compared."""
 _AS_WRITTEN: Final = {"storageos": "storageOS"}
 _DURING: Final = "DuringSchedulingIgnoredDuringExecution"
 _BYTES: Final = ("memory", "ephemeral-storage")
@@ -56,6 +66,8 @@ def template_warnings(path: str, template: JSONObject) -> list[str]:
     for index, volume in enumerate(spec.get("volumes") or ()):
         place = f"{at}spec.volumes[{index}]"
         found += [f"{place}.{_AS_WRITTEN.get(key, key)}: {why}" for key, why in _VOLUMES.items() if volume.get(key)]
+    for volume in spec.get("volumes") or ():
+        found += islice(_overlaps(volume), _MOST_OVERLAPS)
     found += _duplicates(f"{at}spec", spec)
     found += _fractions(f"{at}spec.overhead", spec.get("overhead") or {})
     containers = list(_containers(f"{at}spec", spec))
@@ -119,6 +131,65 @@ def _spread_warnings(path: str, spec: JSONObject) -> Iterator[str]:
             yield f"{at}.topologyKey: {key} is {why}"
         if constraint.get("labelSelector") is None:
             yield f"{at}.labelSelector: {_NO_POD}"
+
+
+def _overlaps(volume: JSONObject) -> Iterator[str]:
+    """Yield the warnings about files of a volume that take each other's place."""
+    name = quoted(volume.get("name") or "")
+    for kind, of_name, title in _FILE_VOLUMES:
+        source: JSONObject = volume.get(kind) or {}
+        shown = f"{title} {quoted(source.get(of_name) or '')}" if of_name else title
+        files = [(item.get("path") or "", "") for item in source.get("items") or ()]
+        yield from (f"volume {name} ({shown}): overlapping paths: {each}" for each in _clashing_files(files))
+    projected: list[tuple[str, str]] = []
+    for each in (volume.get("projected") or {}).get("sources") or ():
+        if not each:
+            yield f"volume {name} (Projected) has no sources provided"
+        projected += _projected_files(each)
+    yield from (f"volume {name} (Projected): overlapping paths: {each}" for each in _clashing_files(projected))
+
+
+def _projected_files(source: JSONObject) -> list[tuple[str, str]]:
+    """Return the paths of a projected source, and its name in warnings."""
+    for kind, _, title in _FILE_VOLUMES:
+        files: JSONObject = source.get(kind) or {}
+        if files.get("items"):
+            shown = title if kind == "downwardAPI" else f"{title} {quoted(files.get('name') or '')}"
+            return [(item.get("path") or "", shown) for item in files["items"]]
+    token = source.get("serviceAccountToken")
+    return [] if token is None else [(token.get("path") or "", "ServiceAccountToken")]
+
+
+def _clashing_files(files: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield each file that has the path of an earlier one, or of a folder of it, or the reverse. The time is linear."""
+    root = _Folder()
+    for given, source in files:
+        path, folder, is_new = given.rstrip("/"), root, False
+        if not 0 < len(path) <= _LONGEST_PATH:
+            continue
+        for part in path.split("/"):
+            if folder.file is not None:
+                yield f"{_file(path, source)} with {_file(*folder.file)}"
+            below = folder.parts.get(part)
+            is_new = below is None
+            folder = folder.parts[part] = below or _Folder((path, source))
+        other = folder.file or folder.first
+        if other is not None and not is_new:
+            yield f"{_file(path, source)} with {_file(*other)}"
+        folder.file = folder.file or (path, source)
+
+
+class _Folder:
+    """A folder or file of a volume. `first` is the first file at or below it."""
+
+    def __init__(self, first: tuple[str, str] | None = None) -> None:
+        self.first = first
+        self.file: tuple[str, str] | None = None
+        self.parts: dict[str, _Folder] = {}
+
+
+def _file(path: str, source: str) -> str:
+    return f"{quoted(path)} ({source})" if source else quoted(path)
 
 
 def _duplicates(path: str, spec: JSONObject) -> Iterator[str]:
