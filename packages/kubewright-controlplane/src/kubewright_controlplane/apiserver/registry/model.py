@@ -355,6 +355,8 @@ class Resource:
     """Called once, for the first Table. Without a printer, a Table shows name and creation time."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
+    declared_versions: frozenset[str] | None = None
+    """The apiVersions in the CustomResourceDefinition, also those that are not served; None for built-in kinds."""
     openapi_schema: JSONObject | None = None
     """The openAPIV3Schema of a custom resource, for publication; built-in documents come from the catalog."""
     selectable_fields: tuple[str, ...] = ()
