@@ -177,9 +177,10 @@ def _clashing_files(files: list[tuple[str, str]]) -> Iterator[str]:
         for part in path.split("/"):
             if folder.file is not None:
                 yield f"{_file(path, source)} with {_file(*folder.file)}"
-            below = folder.parts.get(part)
-            is_new = below is None
-            folder = folder.parts[part] = below or _Folder((path, source))
+            is_new = part not in folder.parts
+            if is_new:
+                folder.parts[part] = _Folder((path, source))
+            folder = folder.parts[part]
         other = folder.file or folder.first
         if other is not None and not is_new:
             yield f"{_file(path, source)} with {_file(*other)}"
