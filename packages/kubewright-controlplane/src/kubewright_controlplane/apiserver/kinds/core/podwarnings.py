@@ -6,7 +6,6 @@ Follows k8s.io/kubernetes pkg/api/pod/warnings.go and pkg/api/node.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
 from kubewright.machinery import names
@@ -48,8 +47,6 @@ _FILE_VOLUMES: Final = (
 )
 _MOST_OVERLAPS: Final = 64
 """Overlapping paths of a volume that are reported. Nested ones are as many as their square."""
-_LONGEST_PATH: Final = 4096
-"""Longer paths cannot exist on a Node, and are not compared."""
 _AS_WRITTEN: Final = {"storageos": "storageOS"}
 _DURING: Final = "DuringSchedulingIgnoredDuringExecution"
 _BYTES: Final = ("memory", "ephemeral-storage")
@@ -67,7 +64,7 @@ def template_warnings(path: str, template: JSONObject) -> list[str]:
         place = f"{at}spec.volumes[{index}]"
         found += [f"{place}.{_AS_WRITTEN.get(key, key)}: {why}" for key, why in _VOLUMES.items() if volume.get(key)]
     for volume in spec.get("volumes") or ():
-        found += islice(_overlaps(volume), _MOST_OVERLAPS)
+        found += _overlaps(volume)
     found += _duplicates(f"{at}spec", spec)
     found += _fractions(f"{at}spec.overhead", spec.get("overhead") or {})
     containers = list(_containers(f"{at}spec", spec))
@@ -167,37 +164,25 @@ def _projected_files(source: JSONObject) -> list[tuple[str, str]]:
     return [] if token is None else [(token.get("path") or "", "ServiceAccountToken")]
 
 
-def _clashing_files(files: list[tuple[str, str]]) -> Iterator[str]:
-    """Yield each file that has the path of an earlier one, or of a folder of it, or the reverse. The time is linear."""
-    root = _Folder()
-    for given, source in files:
-        path, folder, is_new = given.rstrip("/"), root, False
-        if not 0 < len(path) <= _LONGEST_PATH:
-            continue
-        for part in path.split("/"):
-            if folder.file is not None:
-                yield f"{_file(path, source)} with {_file(*folder.file)}"
-            is_new = part not in folder.parts
-            if is_new:
-                folder.parts[part] = _Folder((path, source))
-            folder = folder.parts[part]
-        other = folder.file or folder.first
-        if other is not None and not is_new:
-            yield f"{_file(path, source)} with {_file(*other)}"
-        folder.file = folder.file or (path, source)
-
-
-class _Folder:
-    """A folder or file of a volume. `first` is the first file at or below it."""
-
-    def __init__(self, first: tuple[str, str] | None = None) -> None:
-        self.first = first
-        self.file: tuple[str, str] | None = None
-        self.parts: dict[str, _Folder] = {}
+def _clashing_files(files: list[tuple[str, str]]) -> list[str]:
+    """Return each file that has the path of an earlier one, or of a folder of it, or the reverse."""
+    keys = [path.rstrip("/").replace("/", "\0") + "\0" for path, _ in files]
+    above: list[int] = []
+    pairs: list[tuple[int, int]] = []
+    for index in sorted((index for index, key in enumerate(keys) if key != "\0"), key=keys.__getitem__):
+        while above and not keys[index].startswith(keys[above[-1]]):
+            above.pop()
+        room = _MOST_OVERLAPS - len(pairs)
+        if not room:
+            break
+        pairs += [(max(index, other), min(index, other)) for other in above[:room]]
+        above.append(index)
+    return [f"{_file(*files[later])} with {_file(*files[earlier])}" for later, earlier in sorted(pairs)]
 
 
 def _file(path: str, source: str) -> str:
-    return f"{quoted(path)} ({source})" if source else quoted(path)
+    shown = quoted(path.rstrip("/"))
+    return f"{shown} ({source})" if source else shown
 
 
 def _duplicates(path: str, spec: JSONObject) -> Iterator[str]:
