@@ -90,9 +90,9 @@ class _Command(click.Command):
     "--allow-host-path",
     "host_paths",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="Folder that hostPath volumes of Pods that run as processes may use and change.",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
+    help="Folder or file that hostPath volumes of Pods that run as processes may use and change.",
 )
 @click.option(
     "--log-level",

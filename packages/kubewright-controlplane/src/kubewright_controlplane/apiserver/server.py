@@ -100,12 +100,12 @@ class APIServer:
         admission.add_reviewers([*mutating, *webhooks.mutating, *pod_security, *validating, *webhooks.validating])
         self.front_proxy = FrontProxy(self.options.data)
         self._aggregator = Aggregator(self.resources, self.front_proxy, self.options.webhooks, self.options.clock)
-        self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
+        self._worker = Worker()
+        self._definitions = Definitions(self.resources, self._webhooks, self._worker, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.event_seconds, self.options.clock)
         self._history_expiry = HistoryExpiry(self._store, self.options.history_seconds, self.options.clock)
         self._type_checking = TypeChecking(self.resources, self.options.clock)
         self._metrics = Metrics(self.resources)
-        self._worker = Worker()
         self._resource_endpoints = ResourceEndpoints(self.resources, self._worker, self.options.clock)
         self._path_endpoints = PathEndpoints(
             self.resources,
@@ -122,6 +122,7 @@ class APIServer:
         """
         create_missing(self.resources, replace(self.options, service_cidr=service_cidr or self.options.service_cidr))
         self._aggregator.start()
+        self._definitions.start()
         self._expiry.start()
         self._history_expiry.start()
         self._type_checking.start()
@@ -194,6 +195,7 @@ class APIServer:
         self._expiry.close()
         self._history_expiry.close()
         self._type_checking.close()
+        self._definitions.close()
         await self._aggregator.close()
         await self._webhooks.close()
         self._worker.close()
