@@ -40,15 +40,17 @@ class ResourceSet:
     def install(self, resource: Resource) -> Registry:
         """Serve `resource`, replacing a resource of the same group, version and plural.
 
-        Of several versions of a resource, `registry` returns the storage version. Stored custom resources are pruned
-        and defaulted by the new schema, at the resource version they have; with a conversion webhook this happens
-        whenever they are read.
+        Of several versions of a resource, `registry` returns the storage version. Custom resources are converted to
+        it by name, pruned and defaulted by the new schema, at the resource version they have; with a conversion webhook
+        this happens whenever they are read, from the form of their last write.
         """
         registry = Registry(resource, self.store, self._admission, self._clock)
         self._registries[resource.gvr] = registry
         if resource.is_storage_version or resource.qualified not in self._stored_as:
             self._stored_as[resource.qualified] = registry
-        if resource.custom and resource.from_storage is None and self.store.count(resource.storage):
+        if resource.converter is not None:
+            self.store.rewrite(resource.storage, lambda data: data)
+        elif resource.custom and resource.from_storage is None and self.store.count(resource.storage):
             self.store.rewrite(resource.storage, lambda data: _conformed(resource, data))
         self.generation += 1
         return registry

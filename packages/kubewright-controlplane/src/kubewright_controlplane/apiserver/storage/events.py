@@ -39,6 +39,8 @@ class Entry:
     labels: Mapping[str, str]
     fields: Mapping[str, str]
     """Values of the kind's own selectable fields, without metadata.name and metadata.namespace."""
+    written: bytes | None = None
+    """The bytes of the last write, if `data` differs because the definition of the kind has changed since."""
 
     @property
     def namespace(self) -> str:

@@ -154,10 +154,17 @@ class Store:
             self._observing = False
 
     def rewrite(self, resource: str, make: Callable[[bytes], bytes]) -> None:
-        """Replace the bytes of every entry, at its revision. Causes no event, and is not written to the log."""
+        """Replace the bytes of every entry by what `make` returns for those of its last write, at its revision.
+
+        Causes no event, and is not written to the log.
+        """
         entries = self._table(resource).entries
         for key, entry in entries.items():
-            entries[key] = Entry(key, entry.revision, make(entry.data), entry.labels, entry.fields)
+            written = entry.data if entry.written is None else entry.written
+            data = make(written)
+            if data != entry.data:
+                kept = written if data != written else None
+                entries[key] = Entry(key, entry.revision, data, entry.labels, entry.fields, kept)
 
     def observe(self, resource: str, observer: Observer) -> None:
         """Call `observer` for each stored object (as ADDED), then after each commit."""
