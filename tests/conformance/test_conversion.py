@@ -194,6 +194,16 @@ async def test_objects_keep_the_version_of_their_last_write_when_the_strategy_ch
     await until(lambda: specs({"a": {"host": "a", "port": 80}, "b": {}}))
 
 
+async def test_an_apply_in_another_version_removes_labels_that_it_no_longer_has(hosts: Hosts) -> None:
+    older = hosts.host("a", address="a:1")
+    older["metadata"]["labels"] = {"x": "y"}
+    (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=m"), older, "apply")).expect(201)
+    newer = hosts.host("a", host="a", port=1)
+    applied = (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=m"), newer, "apply")).expect(200).json
+    assert "labels" not in applied["metadata"]
+    assert applied["spec"] == {"host": "a", "port": 1}
+
+
 async def test_managers_own_fields_in_their_versions(hosts: Hosts) -> None:
     older = hosts.host("a", address="a:1")
     target = hosts.path("v1", "a", "?fieldManager=ann")

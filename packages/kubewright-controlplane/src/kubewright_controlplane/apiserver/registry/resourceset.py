@@ -38,13 +38,15 @@ class ResourceSet:
         """The generation that the index by kind is of."""
 
     def install(self, resource: Resource) -> Registry:
-        """Serve `resource`, replacing a resource of the same group, version and plural.
+        """Serve `resource`, replacing a resource of the same group, version and plural, whose watches end.
 
         Of several versions of a resource, `registry` returns the storage version. Custom resources are converted to
         it by name, pruned and defaulted by the new schema, at the resource version they have; with a conversion webhook
         this happens whenever they are read, from the form of their last write.
         """
         registry = Registry(resource, self.store, self._admission, self._clock)
+        if resource.gvr in self._registries:
+            self.store.end_watches(resource.storage)
         self._registries[resource.gvr] = registry
         if resource.is_storage_version or resource.qualified not in self._stored_as:
             self._stored_as[resource.qualified] = registry
