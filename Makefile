@@ -16,7 +16,8 @@ TESTS ?= tests examples
 MARKERS ?= $(if $(filter embedded,$(TARGET)),not long)
 SAMPLE := $(if $(filter embedded,$(TARGET)),-k 'not thousand')
 # Tests wait half of their time, so each core runs two. A real control plane uses the other half of the core.
-WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print(cores * $(if $(filter embedded,$(TARGET)),2,1))')
+# Operators under test watch all namespaces, so tests on a shared cluster run one after the other.
+WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print({"embedded": 2 * cores, "real": cores}.get("$(TARGET)", 1))')
 HOURS ?= 3
 MINUTES ?= 5
 PYTEST_ARGS ?=

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from kubewright.http.message import Request
 from kubewright.models import PolicyRule, codec, role
 from kubewright.testing import eventually, gone
 from kubewright_controlplane.kubelet.images import Image
+from websockets_client import WebSocketClient, websocket
 
 # ---- environment, volumes and API access of a container
 
@@ -50,6 +53,7 @@ async def test_command_arguments_and_environment_come_from_the_pod(programs: Pro
         {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
         {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "password"}}},
         {"name": "MISSING", "valueFrom": {"secretKeyRef": {"name": "no", "key": "x", "optional": True}}},
+        {"name": "1-data.x#", "value": "relaxed"},
     ]
     await programs.pod(
         [
@@ -72,6 +76,7 @@ async def test_command_arguments_and_environment_come_from_the_pod(programs: Pro
     assert values["CPU"] == "1500"
     assert values["PASSWORD"] == "hidden"
     assert "MISSING" not in values
+    assert values["1-data.x#"] == "relaxed"
     assert values["HOSTNAME"] == "p"
     assert f"https://{values['KUBERNETES_SERVICE_HOST']}:{values['KUBERNETES_SERVICE_PORT']}" == (
         programs.cluster.config.server
@@ -340,6 +345,15 @@ async def test_init_containers_run_one_after_the_other_before_the_rest(programs:
     assert all(each.ready for each in pod.status.init_container_statuses)
 
 
+async def test_the_conditions_of_a_pod_name_the_containers_that_it_waits_for(programs: Programs) -> None:
+    inits = [{"name": "wait", "image": programs.image(SLEEP)}]
+    await programs.pod([{"image": programs.image(SLEEP)}], initContainers=inits)
+    pod = await programs.until(lambda pod: pod.status.init_container_statuses[0].state.running)  # type: ignore[union-attr]
+    found = {each.type: (each.status, each.reason, each.message) for each in pod.status.conditions}
+    assert found["Initialized"] == ("False", "ContainersNotInitialized", "containers with incomplete status: [wait]")
+    assert found["Ready"] == ("False", "ContainersNotReady", "containers with unready status: [c0]")
+
+
 async def test_an_init_container_that_fails_fails_a_pod_that_is_never_restarted(programs: Programs) -> None:
     failing = {"name": "first", "image": programs.image("raise SystemExit(1)")}
     await programs.pod([{"image": programs.image(SLEEP)}], initContainers=[failing], restartPolicy="Never")
@@ -502,6 +516,24 @@ async def test_logs_are_followed_to_the_end(programs: Programs) -> None:
     await programs.pod([{"image": programs.image(program)}], restartPolicy="Never")
     await programs.until(lambda pod: pod.status.phase != "Pending")
     assert [line async for line in programs.follow()] == ["0", "1", "2"]
+
+
+async def test_logs_are_followed_over_a_websocket(programs: Programs) -> None:
+    program = "import time\nfor n in range(3): print(n, flush=True); time.sleep(0.1)"
+    await programs.pod([{"image": programs.image(program)}], restartPolicy="Never")
+    await programs.until(lambda pod: pod.status.phase != "Pending")
+    target = f"/api/v1/namespaces/{programs.namespace}/pods/p/log?follow=true"
+    for protocols, decode in (([], bytes), (["base64.binary.k8s.io"], base64.b64decode)):
+        async with websocket(programs.cluster.config, target, protocols) as socket:
+            assert socket.status == 101
+            received = [part async for part in _messages(socket)]
+        assert not received[0]
+        assert b"".join(decode(part) for part in received) == b"0\n1\n2\n"  # type: ignore[arg-type]
+
+
+async def _messages(socket: WebSocketClient) -> AsyncIterator[bytes | str]:
+    while (message := await socket.receive()) is not None:
+        yield message
 
 
 async def test_permission_to_get_pods_does_not_include_their_logs(programs: Programs) -> None:

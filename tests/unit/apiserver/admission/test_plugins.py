@@ -159,9 +159,3 @@ async def test_a_claim_in_use_is_kept_until_its_pod_is_gone(api: API) -> None:
     await api.ok("GET", f"{CLAIMS}/data")
     await api.ok("DELETE", f"{PODS}/user?gracePeriodSeconds=0")
     await api.rejected(404, "GET", f"{CLAIMS}/data")
-
-
-async def test_pod_security_labels_cause_a_warning(api: API) -> None:
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    response = await api("POST", "/api/v1/namespaces", {"metadata": {"name": "n", "labels": labels}})
-    assert "pod security is not enforced by the embedded API server" in response.headers["warning"]

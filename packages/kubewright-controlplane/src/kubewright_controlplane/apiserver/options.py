@@ -11,6 +11,7 @@ from kubewright.http.message import Handler
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.gvk import GroupVersion
 from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.admission.podsecurity.configuration import PodSecurity
 from kubewright_controlplane.apiserver.user import UserInfo
 
 
@@ -60,6 +61,10 @@ class ServerOptions:
     """
     disabled_admission: frozenset[str] = frozenset()
     """Names of disabled admission plugins."""
+    pod_security: PodSecurity = field(default_factory=PodSecurity)
+    """Pod security in namespaces without labels, and what is exempt from it, as in the file that is named by
+    kube-apiserver's --admission-control-config-file.
+    """
     kubelet: Handler | None = None
     """Answers like kubelets for running containers: `/containerLogs/{namespace}/{pod}/{container}`, and 404 for
     unknown containers. None: no container runs.

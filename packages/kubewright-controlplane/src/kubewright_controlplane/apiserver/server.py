@@ -29,7 +29,9 @@ from kubewright._runtime.log import get_logger
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, BadRequest, InternalError, RequestTooLarge
 from kubewright.machinery.selectors import FieldSelector
-from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
+from kubewright_controlplane.apiserver.admission.chain import Chain
+from kubewright_controlplane.apiserver.admission.plugins import build_plugins
+from kubewright_controlplane.apiserver.admission.podsecurity.plugin import PodSecurity
 from kubewright_controlplane.apiserver.admission.policies.reviewers import policy_reviewers
 from kubewright_controlplane.apiserver.admission.policies.typechecking import TypeChecking
 from kubewright_controlplane.apiserver.admission.webhooks.reviewers import Webhooks
@@ -84,11 +86,13 @@ class APIServer:
         self._authorizer = build_authorizer(self.resources, allow_all=self.options.allow_all)
         builtin.install(builtin.ServerParts(self.options, self.resources, self._authentication, self._authorizer))
         disabled = self.options.disabled_admission
-        admission.use(default_plugins(self.resources, self._authorizer, disabled))
+        plugins = build_plugins(self.resources, self._authorizer, self.options)
+        admission.use(plugins)
+        pod_security = [each for each in plugins if isinstance(each, PodSecurity)]
         self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
         webhooks = Webhooks(self.resources, self._authorizer, self._webhooks)
         mutating, validating = policy_reviewers(self.resources, self._authorizer, disabled)
-        admission.add_reviewers([*mutating, webhooks.mutating, *validating, webhooks.validating])
+        admission.add_reviewers([*mutating, webhooks.mutating, *pod_security, *validating, webhooks.validating])
         self.front_proxy = FrontProxy(self.options.data)
         self._aggregator = Aggregator(self.resources, self.front_proxy, self.options.webhooks, self.options.clock)
         self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)

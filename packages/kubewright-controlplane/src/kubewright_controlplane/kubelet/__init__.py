@@ -11,7 +11,7 @@ contexts and network policies are not enforced.
     simulated     the runtime that simulates Pods
     processes     the runtime that runs Pods as processes
     node          the status of nodes
-    status        the status of a Pod
+    status        the status of a Pod; `conditions` has its conditions
     server        the HTTP API: logs, exec, attach, port forwarding
 
     pod           one Pod from its creation to its end

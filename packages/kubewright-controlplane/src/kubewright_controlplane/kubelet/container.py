@@ -87,8 +87,12 @@ class ContainerRunner:
         before: ContainerStatus | None,
         ends: bool,
         waiting: str,
+        initializes: bool = False,
     ) -> None:
-        """`before` is the status that an earlier control plane reported, `waiting` the reason of the first state."""
+        """`before` is the status that an earlier control plane reported, `waiting` the reason of the first state.
+
+        A container that `initializes` its Pod is not ready while it runs.
+        """
         self.spec = spec
         self.started = False
         self.ready = False
@@ -101,6 +105,7 @@ class ContainerRunner:
         self._sandbox = sandbox
         self._volumes = volumes
         self._ends = ends
+        self._initializes = initializes
         self._id: str | None = None
         self._pause = 0.0
         self._stop: asyncio.Future[float] = asyncio.get_running_loop().create_future()
@@ -219,7 +224,7 @@ class ContainerRunner:
         return self._terminated(code, at, log)
 
     def _set_health(self, started: bool, ready: bool) -> None:
-        self.started, self.ready = started, ready
+        self.started, self.ready = started, ready and not self._initializes
         if started:
             self.has_started.set()
         self._sandbox.changed()

@@ -156,22 +156,19 @@ class Isolation:
             *(word for each in {*kept, *(_SWITCHING if switch else ())} for word in ("--cap-add", f"CAP_{each}")),
             *(() if rooted or join is not None else _user_namespace(user)),
         ]
-        capabilities = [_CAPABILITIES[each] for each in kept]
-        as_user = (user.uid or 0, user.gid or 0, list(user.groups)) if switch else None
         terminal = _terminal(view) if container.tty else ()
-        devices = [f"/dev/{name}" for name in _DEVICES]
         return Launcher(
-            self.program,
-            [*arguments, *mounts],
-            opened,
-            after,
-            [*terminal, *switch],
-            join,
-            bool(terminal),
-            devices,
-            capabilities,
-            view,
-            as_user,
+            program=self.program,
+            arguments=[*arguments, *mounts],
+            opened=opened,
+            options=after,
+            prefix=[*terminal, *switch],
+            join=join,
+            takes_terminal=bool(terminal),
+            read_only=[f"/dev/{name}" for name in _DEVICES],
+            capabilities=[_CAPABILITIES[each] for each in kept],
+            view=view,
+            user=(user.uid or 0, user.gid or 0, list(user.groups)) if switch else None,
         )
 
     def pause(self) -> Command:
@@ -184,7 +181,7 @@ class Isolation:
             *("--unshare-pid", "--die-with-parent", "--cap-drop", "ALL"),
             *(() if os.geteuid() == 0 else ("--unshare-user",)),
         ]
-        launcher = Launcher(self.program, arguments, [], [], [], None, False, [], [], View({"/": MACHINE}), None)
+        launcher = Launcher(program=self.program, arguments=arguments, view=View({"/": MACHINE}))
         return Command(_PAUSE, {"PATH": _PATH}, "/", launcher)
 
     def _masks(self, root: RootFolder) -> Iterator[str]:

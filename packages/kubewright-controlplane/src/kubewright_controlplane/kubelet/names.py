@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kubewright.apis.core.v1 import Pod
-from kubewright_controlplane.kubelet.resolver import DOMAIN, Resolver, resolver_of
+from kubewright_controlplane.common.resolver import DOMAIN, Resolver, resolver_of
 
 _LOCAL: Final = (
     "127.0.0.1\tlocalhost",
@@ -22,6 +22,7 @@ _LOCAL: Final = (
     "fe00::2\tip6-allrouters",
 )
 _HOST_NAME_LENGTH: Final = 63
+_MACHINE: Final = Path("/etc/resolv.conf")
 
 
 def hostname_of(pod: Pod) -> str:
@@ -45,7 +46,7 @@ def pod_files(pod: Pod, folder: Path, address: str, nameserver: str | None) -> S
     contents = {
         "hosts": "\n".join(_hosts(pod, address)) + "\n",
         "hostname": f"{hostname_of(pod)}\n",
-        "resolv.conf": "\n".join(resolver_of(pod, nameserver, _machine()).lines()) + "\n",
+        "resolv.conf": "\n".join(resolver_of(pod, nameserver, Resolver.read(_MACHINE)).lines()) + "\n",
     }
     for name, content in contents.items():
         (folder / name).write_text(content)
@@ -62,9 +63,3 @@ def _hosts(pod: Pod, address: str) -> Iterator[str]:
         yield "\n# Entries added by HostAliases."
     for alias in pod.spec.host_aliases:
         yield "\t".join((alias.ip, *alias.hostnames))
-
-
-def _machine() -> Resolver:
-    """Return the resolver of this machine."""
-    path = Path("/etc/resolv.conf")
-    return Resolver.parse(path.read_text(errors="replace")) if path.is_file() else Resolver()

@@ -16,12 +16,13 @@ import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.apis.core.v1 import Container, EphemeralContainer, Pod
+from kubewright_controlplane.kubelet.conditions import Statuses, is_sidecar
 from kubewright_controlplane.kubelet.container import ContainerRunner
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.logs import ContainerLog
 from kubewright_controlplane.kubelet.sandbox import PodSandbox, grace_of
 from kubewright_controlplane.kubelet.sources import SourceMissing
-from kubewright_controlplane.kubelet.status import Outcome, Statuses, seconds_active
+from kubewright_controlplane.kubelet.status import Outcome, seconds_active
 from kubewright_controlplane.kubelet.volumes import Volumes
 
 _log = get_logger("kubewright.kubelet")
@@ -75,7 +76,7 @@ class PodRunner:
             return Outcome.PENDING
         if all(each.state.waiting and not each.last for each in self._mains):
             return Outcome.PENDING
-        sidecars = [each for each in self._inits if _is_sidecar(each.spec)]
+        sidecars = [each for each in self._inits if is_sidecar(each.spec)]
         ready = all(each.ready or (each.state.terminated and not _exit_code(each)) for each in self._mains)
         return Outcome.RUNNING if ready and all(each.ready for each in sidecars) else Outcome.NOT_READY
 
@@ -194,7 +195,7 @@ class PodRunner:
         """Run an init container until it ends, or a sidecar until it has started. Returns False if the Pod fails."""
         if self._grace is not None:
             return False
-        if _is_sidecar(container.spec):
+        if is_sidecar(container.spec):
             task = asyncio.create_task(container.run(lambda code: True))
             self._sidecars.append(task)
             started = asyncio.create_task(container.has_started.wait())
@@ -220,7 +221,7 @@ class PodRunner:
         return restarts
 
     def _runner(self, spec: Container, images: Mapping[str, Image], *, waiting: str) -> ContainerRunner:
-        is_init = any(each is spec for each in self._pod.spec.init_containers)
+        initializes = any(each is spec for each in self._pod.spec.init_containers) and not is_sidecar(spec)
         return ContainerRunner(
             spec,
             images.get(spec.image or ""),
@@ -228,8 +229,9 @@ class PodRunner:
             self._sandbox,
             self._volumes,
             before=self._before.get(spec.name),
-            ends=(is_init and not _is_sidecar(spec)) or self._is_job,
+            ends=initializes or self._is_job,
             waiting=waiting,
+            initializes=initializes,
         )
 
     def _set_deadline(self, pod: Pod) -> None:
@@ -249,10 +251,6 @@ def _as_container(ephemeral: EphemeralContainer) -> Container:
     fields = msgspec.structs.asdict(ephemeral)
     del fields["target_container_name"]
     return Container(**fields)
-
-
-def _is_sidecar(container: Container) -> bool:
-    return container.restart_policy == "Always"
 
 
 def _exit_code(container: ContainerRunner) -> int:

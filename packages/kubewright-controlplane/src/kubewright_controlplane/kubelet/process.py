@@ -39,30 +39,30 @@ _OUTPUT_SECONDS: Final = 1.0
 _CHUNK: Final = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
     """A program that makes a sandbox and runs a command in it."""
 
     program: str
     arguments: Sequence[str]
     """The first arguments of the program."""
-    opened: Sequence[tuple[str, str, str, str]]
+    opened: Sequence[tuple[str, str, str, str]] = ()
     """Options for paths that are opened without following links: the option, a folder, a path below it, the target."""
-    options: Sequence[str]
+    options: Sequence[str] = ()
     """The arguments after these."""
-    prefix: Sequence[str]
+    prefix: Sequence[str] = ()
     """A command in the sandbox that runs the command."""
-    join: int | None
+    join: int | None = None
     """The process ID of a launcher with whose sandbox this one shares its processes."""
-    takes_terminal: bool
+    takes_terminal: bool = False
     """The command in the sandbox takes the terminal."""
-    read_only: Sequence[str]
+    read_only: Sequence[str] = ()
     """Files of this machine that a process in the sandbox could change if they were not mounted read-only."""
-    capabilities: Sequence[int]
+    capabilities: Sequence[int] = ()
     """The capabilities of processes in the sandbox."""
     view: View
     """Where the paths in the sandbox are on this machine."""
-    user: tuple[int, int, list[int]] | None
+    user: tuple[int, int, list[int]] | None = None
     """The user, the group and the supplementary groups of processes in the sandbox; None: those of this process."""
 
 
@@ -373,28 +373,12 @@ def first_process(launcher: int) -> int | None:
 
     The launcher starts other processes of its program in the sandbox. The first child that is not one is the command.
     """
-    process, program = launcher, name_of(launcher)
-    while children := children_of(process):
-        process = children[0]
-        if name_of(process) != program:
-            return process
+    with suppress(OSError):  # a process has ended
+        program = exec_helper.name_of(launcher)
+        for process in exec_helper.first_descendants(launcher):
+            if exec_helper.name_of(process) != program:
+                return process
     return None
-
-
-def name_of(pid: int) -> str:
-    """Return the name of the program of a process; empty if the process has ended."""
-    try:
-        return Path(f"/proc/{pid}/comm").read_text()
-    except OSError:
-        return ""
-
-
-def children_of(pid: int) -> list[int]:
-    """Return the children of a process, in the order in which they were started."""
-    try:
-        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
 
 
 async def _send_command(sink: int, command: JSONObject) -> None:

@@ -66,7 +66,7 @@ class JobStrategy(Strategy):
         return _generated_selector_errors(obj) + jobspec.name_errors(obj)
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
-        return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
+        return podwarnings.workload_warnings(obj, old)
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return _update_errors(obj, old)
@@ -127,10 +127,7 @@ class CronJobStrategy(Strategy):
         return errors
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
-        template, at = obj["spec"]["jobTemplate"]["spec"]["template"], "spec.jobTemplate.spec.template"
-        if old is not None and obj["metadata"].get("generation") == old["metadata"].get("generation"):
-            return []
-        return [*(podwarnings.name_warnings(obj) if old is None else ()), *podwarnings.template_warnings(at, template)]
+        return podwarnings.workload_warnings(obj, old, "spec.jobTemplate.spec")
 
 
 def _time_zone_errors(zone: str | None) -> list[FieldError]:

@@ -160,8 +160,8 @@ class Create:
         errors = self._prepare(obj)
         if errors:
             raise invalid_object(registry.resource, metadata, errors)
-        registry.admission.validate(attributes)
         self._call.warnings.extend(registry.resource.strategy.warnings(obj, None))
+        registry.admission.validate(attributes)
 
     def _prepare(self, obj: JSONObject) -> list[FieldError]:
         """Normalize and validate a new object. Returns the errors found."""
@@ -237,9 +237,9 @@ class Update:
         if errors:
             kind = self._error_kind()
             raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", errors)
-        registry.admission.validate(attributes)
         if self._target.subresource != "status":
             self._call.warnings.extend(registry.resource.strategy.warnings(new, self._target.old))
+        registry.admission.validate(attributes)
         self._is_unchanged = self._equals_stored(new)
 
     def _equals_stored(self, new: JSONObject) -> bool:

@@ -19,6 +19,7 @@ import stat
 import sys
 import termios
 import time
+from collections.abc import Iterator
 from typing import Any
 
 CANNOT_START = 128
@@ -75,8 +76,19 @@ def launch(command: dict[str, Any]) -> None:
     give_output(command["user"])
     if os.geteuid() == 0:  # the owner, who could change their modes
         mount_read_only([program, *shielded])
-    words = [*options, *more, *variables]
-    os.execve(program, [program, "--args", memory_file(words), "--", *last, *command["arguments"]], {})
+    words = b"".join(os.fsencode(word) + b"\0" for word in (*options, *more, *variables))
+    os.execve(
+        program,
+        [
+            program,
+            "--args",
+            memory_file(words),
+            "--",
+            *last,
+            *command["arguments"],
+        ],
+        {},
+    )
 
 
 def joined(pid: int) -> list[str]:
@@ -90,11 +102,11 @@ def joined(pid: int) -> list[str]:
     return options
 
 
-def memory_file(words: list[str]) -> str:
-    """Return the number of a descriptor of a file in memory with these words."""
+def memory_file(content: bytes) -> str:
+    """Return the number of a descriptor of a file in memory. A program that is executed can read it from its start."""
     descriptor = os.memfd_create("arguments", 0)
     with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(b"".join(os.fsencode(word) + b"\0" for word in words))
+        file.write(content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return str(descriptor)
 
@@ -166,31 +178,26 @@ def execute_again(command: dict[str, Any]) -> None:
     keep_privileges()
     program = os.path.realpath(sys.executable)
     mount_read_only([program])
-    text = os.fsdecode(json.dumps({**command, "first": first, "protected": True}))
-    descriptor = os.memfd_create("command", 0)
-    with os.fdopen(os.dup(descriptor), "wb") as file:
-        file.write(text.encode())
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    os.execve(program, [program, "-I", "-S", __file__, str(descriptor)], {})
+    again = memory_file(json.dumps({**command, "first": first, "protected": True}).encode())
+    os.execve(program, [program, "-I", "-S", __file__, again], {})
 
 
 def first_process(launcher: int) -> int:
     """Return the first process in the sandbox of a launcher, once the sandbox runs its command."""
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
-        found = first_descendants(launcher)
+        found = list(first_descendants(launcher))
         if any(name_of(each) != name_of(launcher) for each in found):
             return next(each for each in found if not is_shared(each, "mnt", launcher))
         time.sleep(0.005)
     raise ProcessLookupError(0, "the container does not run")
 
 
-def first_descendants(pid: int) -> list[int]:
-    """Return the first child of a process, the first child of that, and so on."""
-    found: list[int] = []
-    while children := children_of(found[-1] if found else pid):
-        found.append(children[0])
-    return found
+def first_descendants(pid: int) -> Iterator[int]:
+    """Yield the first child of a process, the first child of that, and so on."""
+    while children := children_of(pid):
+        pid = children[0]
+        yield pid
 
 
 def children_of(pid: int) -> list[int]:

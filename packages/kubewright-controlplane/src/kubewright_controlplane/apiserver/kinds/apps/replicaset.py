@@ -33,7 +33,7 @@ class ReplicaSetStrategy(Strategy):
         return errors + workload.selected_template_errors(spec, "ReplicaSet", "invalid label selector")
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
-        return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
+        return podwarnings.workload_warnings(obj, old)
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))

@@ -32,7 +32,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
         "events": EventStrategy(),
         "limitranges": LimitRangeStrategy(),
         "namespaces": NamespaceStrategy(),
-        "nodes": NodeStrategy(),
+        "nodes": NodeStrategy(resources, options.kubelet),
         "persistentvolumeclaims": PersistentVolumeClaimStrategy(),
         "persistentvolumes": PersistentVolumeStrategy(options.clock),
         "pods": PodStrategy(resources, options.kubelet),

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kubewright.http.message import Handler
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, required
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.core.podsubresources import UnsupportedConnection
+from kubewright_controlplane.apiserver.kinds.core.proxying import NodeProxy
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Subresource
+from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 _NODE_INFO: Final = (
     "machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion",
@@ -24,9 +26,13 @@ class NodeStrategy(PlainStrategy):
     selectable_fields = ("spec.unschedulable",)
     resets_status_on_create = False
 
+    def __init__(self, resources: ResourceSet, kubelet: Handler | None) -> None:
+        self._resources = resources
+        self._kubelet = kubelet
+
     @property
     def subresources(self) -> Mapping[str, Subresource]:
-        return {"proxy": UnsupportedConnection(verbs=("create", "delete", "get", "patch", "update"), what="proxy")}
+        return {"proxy": NodeProxy(resources=self._resources, kubelet=self._kubelet)}
 
     def default(self, obj: JSONObject) -> None:
         obj.setdefault("spec", {})

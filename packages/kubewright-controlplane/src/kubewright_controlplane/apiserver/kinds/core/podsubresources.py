@@ -19,6 +19,7 @@ from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.kinds.core.logoptions import check_log_options
+from kubewright_controlplane.apiserver.kinds.core.logsockets import log_over_websocket
 from kubewright_controlplane.apiserver.kinds.generic import existing, success
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Strategy, View
@@ -144,7 +145,10 @@ class Log(Connection):
         check_log_options(query)
         container = _container(pod, query.get("container", [""])[0])
         answer = await self._kubelet_log(request, attributes, container)
-        return answer if answer is not None else self._simulated_log(pod, container)
+        if answer is None:
+            answer = self._simulated_log(pod, container)
+        is_stream = request.upgrade == "websocket" and answer.status == 200
+        return await log_over_websocket(request, answer) if is_stream else answer
 
     async def _kubelet_log(self, request: Request, attributes: Attributes, container: str) -> Response | None:
         """Return the kubelet's answer; None if the container is not running."""
@@ -232,16 +236,6 @@ def _kubelet_query(query: Mapping[str, Sequence[str]]) -> str:
     """Return the options of `exec` and `attach` with the names that kubelets use."""
     wanted = [(word, "1") for name, word in _CHANNELS.items() if query.get(name, ["false"])[0] in ("true", "1")]
     return urlencode([*wanted, *(("command", each) for each in query.get("command", ()))])
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnsupportedConnection(Connection):
-    """Connections to a container or Node that are not supported, and are rejected."""
-
-    what: str
-
-    async def connect(self, request: Request, attributes: Attributes) -> Response:
-        raise unsupported(self.what, attributes)
 
 
 def unsupported(what: str, attributes: Attributes, why: str = "") -> APIError:

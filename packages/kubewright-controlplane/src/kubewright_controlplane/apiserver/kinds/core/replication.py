@@ -48,7 +48,7 @@ class ReplicationControllerStrategy(Strategy):
         return errors
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
-        return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
+        return podwarnings.workload_warnings(obj, old)
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         return {"status.replicas": str((obj.get("status") or {}).get("replicas") or 0)}
