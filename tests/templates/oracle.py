@@ -17,7 +17,7 @@ from kubewright.templates import KUDO, SPRIG, TemplateError, Templates, json_num
 FOLDER: Final = Path(__file__).parent
 PROGRAM: Final = FOLDER / "oracle"
 RECORDED: Final = FOLDER / "recorded.jsonl"
-VALUES: Final = json.loads((FOLDER / "values.json").read_text())
+VALUES: Final[Any] = json.loads((FOLDER / "values.json").read_text())
 SETS: Final[dict[str, Any]] = {"none": {}, "sprig": SPRIG, "kudo": KUDO}
 TIMEOUT: Final = "timeout"
 _VARIANTS: Final = (("default", False), ("zero", False), ("error", False), ("default", True))

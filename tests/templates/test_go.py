@@ -46,33 +46,30 @@ def test_the_recorded_answers_are_those_of_the_corpus() -> None:
     assert [case for case, _ in recorded()] == list(corpus())
 
 
-needs_go = [
-    pytest.mark.long,
-    pytest.mark.skipif(shutil.which("go") is None, reason="Go was not found"),
-    pytest.mark.timeout(2 * BUILD_SECONDS + 600),
-]
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("go") is None:
+        pytest.skip("Go was not found")
+    return go_program(tmp_path_factory, PROGRAM)
 
 
-class TestWithGo:
-    pytestmark = needs_go
+@pytest.mark.long
+@pytest.mark.timeout(2 * BUILD_SECONDS + 600)
+def test_the_recorded_answers_are_those_of_go(program: Path) -> None:
+    cases, answers = zip(*recorded(), strict=True)
+    assert go_answers((program,), list(cases)) == list(answers)
 
-    @pytest.fixture(scope="class")
-    def program(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        return go_program(tmp_path_factory, PROGRAM)
 
-    def test_the_recorded_answers_are_those_of_go(self, program: Path) -> None:
-        cases, answers = zip(*recorded(), strict=True)
-        assert go_answers((program,), list(cases)) == list(answers)
-
-    def test_random_templates_render_as_in_go(self, program: Path) -> None:
-        generator = Generator(SEED)
-        cases = [
-            {"template": generator.template(), "functions": "sprig", **generator.options()}
-            for _ in range(RANDOM_TEMPLATES)
-        ]
-        answers = go_answers((program,), cases)
-        assert sum(each is not None for each in answers) > RANDOM_TEMPLATES / 5
-        assert differences(list(zip(cases, answers, strict=True))) == []
+@pytest.mark.long
+@pytest.mark.timeout(2 * BUILD_SECONDS + 600)
+def test_random_templates_render_as_in_go(program: Path) -> None:
+    generator = Generator(SEED)
+    cases: list[Case] = [
+        {"template": generator.template(), "functions": "sprig", **generator.options()} for _ in range(RANDOM_TEMPLATES)
+    ]
+    answers = go_answers((program,), cases)
+    assert sum(each is not None for each in answers) > RANDOM_TEMPLATES / 5
+    assert differences(list(zip(cases, answers, strict=True))) == []
 
 
 def test_rendering_does_not_change_the_values() -> None:

@@ -22,7 +22,7 @@ from kubewright.templates._values import FunctionError, json_numbers
 if TYPE_CHECKING:
     from kubewright.templates._sprig import KUDO as KUDO
     from kubewright.templates._sprig import SPRIG as SPRIG
-    from kubewright.templates._sprig import to_yaml as to_yaml
+    from kubewright.templates._sprig.encodings import to_yaml as to_yaml
 
 __all__ = [
     "KUDO",
@@ -44,4 +44,5 @@ if not TYPE_CHECKING:  # type checkers see only the names above
     def __getattr__(name: str) -> object:
         if name not in ("KUDO", "SPRIG", "to_yaml"):  # templates without Sprig do not load it
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module("kubewright.templates._sprig"), name)
+        module = "encodings" if name == "to_yaml" else ""
+        return getattr(importlib.import_module(f"kubewright.templates._sprig.{module}".rstrip(".")), name)

@@ -38,6 +38,7 @@ class State(Protocol):
     budget: Budget
     names: list[str]
     values: list[Any]
+    rendering: object
 
     def write(self, text: str) -> None:
         """Append text to the output."""
@@ -471,7 +472,7 @@ class Compiler:
             if receiver is not None:
                 given.insert(0, receiver)
             if takes_rendering:
-                given.insert(0, state)
+                given.insert(0, state.rendering)
             return invoke(state, given)
 
         return run

@@ -32,7 +32,7 @@ class Function:
     `parameters` are names of types: any, string, int, int64, uint32, float, bool, map, list, or the name of a struct.
     """
 
-    call: Callable[..., Any]
+    call: Callable[..., object]
     parameters: tuple[str, ...] = ()
     variadic: str = ""
     """The type of any further arguments; empty if the function takes none."""

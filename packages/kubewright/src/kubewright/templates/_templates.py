@@ -36,13 +36,33 @@ class Rendering:
     A function of a `Templates` whose first parameter is annotated with this class receives it.
     """
 
-    def __init__(self, templates: Templates, budget: Budget, dot: Any) -> None:
+    def __init__(self, state: _State) -> None:
+        self._state = state
+
+    def include(self, name: str, value: object) -> str:
+        """Return the text of a template of the set. Raises FunctionError if there is no such template."""
+        return self._state.include(name, value)
+
+    def evaluate(self, text: str, value: object) -> str:
+        """Return the text that a template given as text makes. It may call the templates of the set.
+
+        Templates that the text defines are known to the text only.
+        """
+        return self._state.evaluate(text, value)
+
+
+class _State:
+    """The output, variables and limits of a rendering."""
+
+    def __init__(self, templates: _Set, limits: TemplateLimits, budget: Budget) -> None:
         self._templates = templates
+        self._limit = limits.depth
         self._out: list[str] = []
         self._depth = 0
         self.budget = budget
-        self.names = ["$"]
-        self.values: list[Any] = [dot]
+        self.names: list[str] = []
+        self.values: list[Any] = []
+        self.rendering = Rendering(self)
 
     def write(self, text: str) -> None:
         """Append text to the output."""
@@ -53,13 +73,13 @@ class Rendering:
 
     def run(self, name: str, dot: Any) -> bool:
         """Append the text of a template of the set to the output. Returns False if there is no such template."""
-        body = self._templates.compiled(name)
+        body = self._templates.compiled.get(name)
         if body is None:
             return False
         self._run(body, dot)
         return True
 
-    def include(self, name: str, value: object) -> str:
+    def include(self, name: str, value: Any) -> str:
         """Return the text of a template of the set. Raises FunctionError if there is no such template."""
         out, self._out = self._out, []
         try:
@@ -69,15 +89,10 @@ class Rendering:
         finally:
             self._out = out
 
-    def evaluate(self, text: str, value: object) -> str:
-        """Return the text that a template given as text makes. It may call the templates of the set.
-
-        Templates that the text defines are known to the text only.
-        """
-        return self._nested(self._templates.extended("text of a value", text), "text of a value", value)
-
-    def _nested(self, templates: Templates, name: str, value: object) -> str:
-        outer, self._templates = self._templates, templates
+    def evaluate(self, text: str, value: Any) -> str:
+        """Return the text that a template given as text makes."""
+        name = "text of a value"
+        outer, self._templates = self._templates, self._templates.extended(name, text)
         try:
             return self.include(name, value)
         finally:
@@ -86,10 +101,8 @@ class Rendering:
     def _run(self, body: Statement, dot: Any) -> None:
         outer = self.names, self.values
         self._depth += 1
-        if self._depth > self._templates.limits.depth:
-            raise LimitError(
-                f"templates call each other more than {self._templates.limits.depth} deep; end the recursion"
-            )
+        if self._depth > self._limit:
+            raise LimitError(f"templates call each other more than {self._limit} deep; end the recursion")
         self.names, self.values = ["$"], [dot]
         try:
             body(self, dot)
@@ -97,9 +110,36 @@ class Rendering:
             self._depth -= 1
             self.names, self.values = outer
 
-    def text(self) -> str:
-        """Return the output so far."""
-        return "".join(self._out)
+
+class _Set:
+    """Templates that can call each other: their trees, and what these were compiled to."""
+
+    def __init__(self, functions: Mapping[str, Function], missing_key: MissingKey) -> None:
+        self._functions = functions
+        self._missing_key: MissingKey = missing_key
+        self.trees: dict[str, n.Block] = {}
+        self.compiled: dict[str, Statement] = {}
+
+    def parse(self, name: str, text: str) -> None:
+        """Add a file."""
+        try:
+            trees = parse(name, text, self._functions.__contains__)
+        except RecursionError:
+            raise TemplateError("the template is nested too deeply; split it", file=name) from None
+        compiler = Compiler(n.Source(name, text), self._functions.__getitem__, self._missing_key)
+        for defined, tree in trees.items():
+            if defined in self.trees and n.is_empty(tree):
+                continue
+            self.trees[defined] = tree
+            self.compiled[defined] = compiler.block(tree)
+
+    def extended(self, name: str, text: str) -> _Set:
+        """Return a copy of the set with one more file."""
+        copy = _Set(self._functions, self._missing_key)
+        copy.trees.update(self.trees)
+        copy.compiled.update(self.compiled)
+        copy.parse(name, text)
+        return copy
 
 
 class Templates:
@@ -128,34 +168,23 @@ class Templates:
         """
         if missing_key not in _MISSING_KEYS:
             raise ValueError(f"missing_key: must be one of {', '.join(_MISSING_KEYS)}, got {missing_key!r}")
-        self.limits = limits or TemplateLimits()
-        self._missing_key: MissingKey = missing_key
-        self._functions = dict(BUILTINS)
+        self._limits = limits or TemplateLimits()
+        known = dict(BUILTINS)
         for name, each in (functions or {}).items():
-            self._functions[name] = each if isinstance(each, Function) else from_python(name, each, Rendering)
-        self._trees: dict[str, n.Block] = {}
-        self._compiled: dict[str, Statement] = {}
+            known[name] = each if isinstance(each, Function) else from_python(name, each, Rendering)
+        self._set = _Set(known, missing_key)
 
     def parse(self, name: str, text: str) -> None:
         """Add a file: the template `name`, and those that the text defines.
 
         They replace templates of the same names, unless they contain only white space. Raises TemplateError.
         """
-        try:
-            trees = parse(name, text, self._functions.__contains__)
-        except RecursionError:
-            raise TemplateError("the template is nested too deeply; split it", file=name) from None
-        compiler = Compiler(n.Source(name, text), self._functions.__getitem__, self._missing_key)
-        for defined, tree in trees.items():
-            if defined in self._trees and n.is_empty(tree):
-                continue
-            self._trees[defined] = tree
-            self._compiled[defined] = compiler.block(tree)
+        self._set.parse(name, text)
 
     @property
     def names(self) -> frozenset[str]:
         """The names of all templates of the set."""
-        return frozenset(self._trees)
+        return frozenset(self._set.trees)
 
     def render(self, name: str, values: object) -> str:
         """Return the text that a template makes of JSON data. Raises TemplateError.
@@ -167,11 +196,10 @@ class Templates:
             dot = imported(values)
         except RecursionError:
             raise TemplateError("the values are nested too deeply, or contain themselves", file=name) from None
-        budget = Budget(self.limits.steps, self.limits.size)
-        rendering = Rendering(self, budget, INVALID if dot is None else dot)
+        budget = Budget(self._limits.steps, self._limits.size)
         token = BUDGET.set(budget)
         try:
-            return rendering.include(name, INVALID if dot is None else dot)
+            return _State(self._set, self._limits, budget).include(name, INVALID if dot is None else dot)
         except (FunctionError, LimitError) as error:
             raise TemplateError(str(error), file=name) from None
         except RecursionError:
@@ -179,15 +207,3 @@ class Templates:
             raise TemplateError(message, file=name) from None
         finally:
             BUDGET.reset(token)
-
-    def compiled(self, name: str) -> Statement | None:
-        """Return the compiled template; None if there is no such template."""
-        return self._compiled.get(name)
-
-    def extended(self, name: str, text: str) -> Templates:
-        """Return a copy of the set with one more file."""
-        copy = Templates(self._functions, missing_key=self._missing_key, limits=self.limits)
-        copy._trees = dict(self._trees)
-        copy._compiled = dict(self._compiled)
-        copy.parse(name, text)
-        return copy

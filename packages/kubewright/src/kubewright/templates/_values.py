@@ -275,7 +275,7 @@ def _imported_map(value: Mapping[Any, Any]) -> Any:
     return kind(copy) if kind in TYPES else copy
 
 
-def json_numbers(value: Any) -> Any:
+def json_numbers(value: object) -> object:
     """Return JSON data with every number as a float, as Go's JSON decoder reads it."""
     if isinstance(value, Mapping):
         return {key: json_numbers(each) for key, each in value.items()}

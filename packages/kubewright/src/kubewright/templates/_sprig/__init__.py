@@ -19,7 +19,6 @@ from kubewright.templates._sprig import (
     versions,
 )
 
-to_yaml: Final = encodings.to_yaml
 _SAFE: Final[Mapping[str, Function]] = {
     **texts.FUNCTIONS,
     **lists.FUNCTIONS,

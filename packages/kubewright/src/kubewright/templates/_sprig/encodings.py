@@ -157,8 +157,8 @@ def _from_json(text: str) -> Any:
 # ---- YAML
 
 
-def to_yaml(value: Any) -> str:
-    """Return a value as YAML, sorted by key."""
+def to_yaml(value: object) -> str:
+    """Return a value as YAML, sorted by key: the function `toYaml` of KUDO and Helm."""
     return yaml.dump(_plain(value)).removesuffix("...\n")
 
 
