@@ -39,7 +39,13 @@ def crd(plural: str, group: str, **version: Any) -> dict[str, Any]:
             "spec": SPEC,
             "status": {
                 "type": "object",
-                "properties": {"phase": {"type": "string"}, "replicas": {"type": "integer"}},
+                "maxProperties": 3,
+                "properties": {
+                    "phase": {"type": "string"},
+                    "replicas": {"type": "integer"},
+                    "addresses": {"type": "array", "items": {"type": "string", "format": "ipv4"}},
+                    "mode": {"type": "string", "anyOf": [{"enum": ["a"]}, {"maxLength": 1}]},
+                },
             },
         },
     }

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from conformance.definitions import CRDS, crd, established
-from conformance.rawapi import API, until
+from conformance.rawapi import API, Answer, until
 
 
 class Gizmos:
@@ -134,6 +134,76 @@ async def test_strict_validation_rejects_unknown_fields(gizmos: Gizmos) -> None:
 async def test_a_body_without_a_kind_is_a_bad_request(gizmos: Gizmos) -> None:
     answer = (await gizmos.api.post(gizmos.path, {"metadata": {"name": "g"}, "spec": {"size": 1}})).expect(400)
     assert "Object 'Kind' is missing in" in answer.message
+
+
+async def test_owners_of_fields_in_a_removed_version_stop_applies_until_the_next_update(gizmos: Gizmos) -> None:
+    api = gizmos.api
+    (await api.patch(f"{gizmos.path}/g?fieldManager=a", gizmos.gizmo(), "apply")).expect(201)
+
+    async def change_versions(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+        definition = (await api.get(gizmos.definition)).expect(200).json
+        definition["spec"]["versions"] = change(definition["spec"]["versions"])
+        (await api.put(gizmos.definition, definition)).expect(200)
+
+    await change_versions(lambda old: [{**old[0], "storage": False}, {**old[0], "name": "v2"}])
+    path = gizmos.path.replace("/v1/namespaces", "/v2/namespaces")
+
+    async def stored_again() -> bool:
+        patch = {"metadata": {"labels": {"a": secrets.token_hex(4)}}}
+        return (await api.patch(f"{path}/g?fieldManager=a", patch)).status == 200
+
+    await until(stored_again)
+    (await api.patch(f"{gizmos.definition}/status", {"status": {"storedVersions": ["v2"]}})).expect(200)
+    await change_versions(lambda old: old[1:])
+    body = {**gizmos.gizmo(), "apiVersion": f"{gizmos.group}/v2"}
+
+    async def refusal() -> Answer | None:
+        answer = await api.patch(f"{path}/g?fieldManager=b&dryRun=All", body, "apply")
+        return answer if answer.status == 500 else None
+
+    refused = await until(refusal)
+    assert refused.message == f"request to convert CR to an invalid group/version: {gizmos.group}/v1"
+    assert refused.reason is None
+    updated = (await api.patch(f"{path}/g", {"metadata": {"labels": {"a": "b"}}})).expect(200).json
+    assert "managedFields" not in updated["metadata"]
+    (await api.patch(f"{path}/g?fieldManager=b", body, "apply")).expect(200)
+
+
+async def test_mistakes_in_a_written_status_are_named_below_it(gizmos: Gizmos) -> None:
+    await gizmos.api.post(gizmos.path, gizmos.gizmo())
+
+    async def causes(status: object) -> list[tuple[str, str, str]]:
+        answer = await gizmos.api.patch(f"{gizmos.path}/g/status", {"status": status}, "merge")
+        return answer.expect(422).causes
+
+    assert sorted(await causes({"phase": 1, "addresses": ["1.2.3.4", "x"]})) == [
+        (
+            "FieldValueTypeInvalid",
+            "status.addresses[1]",
+            'Invalid value: "x": addresses[1] in body must be of type ipv4: "x"',
+        ),
+        (
+            "FieldValueTypeInvalid",
+            "status.phase",
+            'Invalid value: "integer": phase in body must be of type string: "integer"',
+        ),
+    ]
+    [whole, counted] = await causes("x")
+    assert whole == (
+        "FieldValueTypeInvalid",
+        "status",
+        'Invalid value: "string":  in body must be of type object: "string"',
+    )
+    assert "accessor error: x is of the type string" in counted[2]
+    assert await causes({"replicas": -1}) == [
+        ("FieldValueInvalid", ".status.replicas", "Invalid value: -1: should be a non-negative integer")
+    ]
+    [alternatives, *_] = await causes({"mode": "bc"})
+    assert alternatives == (
+        "FieldValueInvalid",
+        "status",
+        'Invalid value: "": "mode" must validate at least one schema (anyOf)',
+    )
 
 
 async def test_status_is_written_through_its_subresource(gizmos: Gizmos) -> None:

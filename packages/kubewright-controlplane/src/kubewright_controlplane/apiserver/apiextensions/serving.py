@@ -95,6 +95,7 @@ def _resource(
         converter=converter,
         load_printer=partial(printer, version.get("additionalPrinterColumns")),
         custom=True,
+        declared_versions=frozenset(f"{group}/{each['name']}" for each in spec["versions"]),
         openapi_schema=version["schema"]["openAPIV3Schema"],
         selectable_fields=fields,
         storage_version_hash=_storage_version_hash(group, storage_version(crd), kind),

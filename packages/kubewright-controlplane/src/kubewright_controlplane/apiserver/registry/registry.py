@@ -164,6 +164,10 @@ class Registry:
         view = self.view(subresource) if subresource else None
         return Target(self.resource, self.entry(name, namespace), subresource, view)
 
+    def open_decoded(self, entry: Entry, obj: JSONObject, subresource: str) -> Target:
+        """Open the stored object of an entry whose document the caller knows, for a write through a view."""
+        return Target(self.resource, entry, subresource, self.view(subresource), obj)
+
     def replace(self, target: Target, obj: JSONObject, call: WriteCall | None = None) -> WriteResult:
         """Store `obj` as the new state of an open object, or of what its subresource shows, without webhooks.
 
@@ -415,6 +419,7 @@ class Registry:
                 schema=self.resource.schema,
                 ignored=self.resource.reset_fields(subresource),
                 in_version=self._in_version,
+                versions=self.resource.declared_versions,
             )
         except BadRequest:  # an item of a list without its keys: validation reports it better
             new["metadata"].pop("managedFields", None)
@@ -434,6 +439,7 @@ class Registry:
             schema=self.resource.schema,
             ignored=self.resource.reset_fields(subresource),
             in_version=self._in_version,
+            versions=self.resource.declared_versions,
         )
 
     @property

@@ -34,11 +34,14 @@ _GENERATE_ATTEMPTS = 8
 class Target:
     """A stored object that is open for one write."""
 
-    def __init__(self, resource: Resource, entry: Entry, subresource: str, view: View | None) -> None:
+    def __init__(
+        self, resource: Resource, entry: Entry, subresource: str, view: View | None, old: JSONObject | None = None
+    ) -> None:
+        """`old` is the stored document, if the caller has decoded it already."""
         self.entry = entry
         self.subresource = subresource
         self.view = view
-        self.old = from_stored(resource, entry.data)
+        self.old = old or from_stored(resource, entry.data)
         """The stored document. Must not be changed."""
         self._resource = resource
 
@@ -259,7 +262,9 @@ class Update:
             errors = strategy.validate(new) + strategy.validate_update(new, old)
         if strategy.has_generation and _differs(new, old, except_status=resource.has_status):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + errors
+        is_status = target.subresource == "status"
+        found = resource.schema.validate_status(new, old) if is_status else resource.schema.validate(new, old)
+        return meta.validate(resource, new["metadata"]) + found + errors
 
     def _error_kind(self) -> GroupVersionKind:
         """Return the kind that errors of this write name."""
