@@ -12,6 +12,7 @@ are executed from mounts that are read-only.
 """
 
 import fcntl
+import importlib
 import json
 import os
 import signal
@@ -168,7 +169,7 @@ def report_calls(command: dict[str, Any]) -> None:
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
-    calls, instructions = CALLS[os.uname().machine], []
+    calls, instructions = CALLS[os.uname().machine], list[bytes]()
     for code, value, yes, no in (
         (_LOAD, 4, 0, 0),
         (_JUMP_IF_EQUAL, calls.architecture, 0, 4),
@@ -198,7 +199,7 @@ def run_inside(command: dict[str, Any]) -> int:
         execute_again(command)
     give_output(command["user"])
     if command["channel"] is not None:
-        import _socket  # noqa: F401 - while the files of this machine are visible
+        importlib.import_module("_socket")  # while the files of this machine are visible
     prctl(_DUMPABLE, 0)  # no process of the sandbox looks into this one
     enter(command["first"], _NAMESPACES[1:])
     child = os.fork()
