@@ -16,7 +16,8 @@ TESTS ?= tests examples
 MARKERS ?= $(if $(filter embedded,$(TARGET)),not long)
 SAMPLE := $(if $(filter embedded,$(TARGET)),-k 'not thousand')
 # Tests wait half of their time, so each core runs two. A real control plane uses the other half of the core.
-WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print(cores * $(if $(filter embedded,$(TARGET)),2,1))')
+# Operators under test watch all namespaces, so tests on a shared cluster run one after the other.
+WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print({"embedded": 2 * cores, "real": cores}.get("$(TARGET)", 1))')
 HOURS ?= 3
 MINUTES ?= 5
 PYTEST_ARGS ?=
@@ -92,6 +93,7 @@ test-again: .venv/.tools ## Run the tests that failed last time, one after the o
 test-long: .venv/.tools ## Run the tests that `make test` leaves out: the same behavior in more cases.
 	@$(BIN)/python -m pytest tests examples -m long -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
 	@$(BIN)/python -m pytest examples -k thousand -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE='new examples' $(BIN)/python -m pytest tests/unit -m hypothesis -q -n $(WORKERS) $(PYTEST_ARGS)
 
 .PHONY: coverage
 coverage: .venv/.tools ## Run the unit tests and print which lines they reach, as information: build/coverage/index.html.

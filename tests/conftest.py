@@ -9,10 +9,18 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from kubewright.testing._plugin import target_of
+
+ROOT: Final = Path(__file__).parents[1]
+SAMPLE: Final = "webserver-operator"
+SHORT: Final = ("hostile", "conformance", "unit")
+"""Folders of tests that take a short time."""
 
 
 def pytest_configure() -> None:
@@ -24,8 +32,31 @@ def pytest_configure() -> None:
             signal.signal(number, lambda *_: None)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker start with other files, so that in a new checkout the workers share the compilation of files."""
+    arguments = session.config.args
+    if "PYTEST_XDIST_WORKER" not in os.environ or not all(Path(each).is_dir() for each in arguments):
+        return
+    omitted = session.config.getini("norecursedirs")
+    files = [str(path) for each in arguments for path in sorted(Path(each).rglob("test_*.py"))]
+    files = [each for each in files if not any(fnmatch(part, name) for part in Path(each).parts for name in omitted)]
+    number, count = int(os.environ["PYTEST_XDIST_WORKER"][2:]), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    start = len(files) * number // count
+    session.config.args = files[start:] + files[:start]
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On another control plane than the embedded one, run only the tests that use the control plane."""
+    """Start with the tests that take long, so that all workers finish at the same time.
+
+    Of the same end-to-end test in each example, only one is not long. On another control plane than the embedded one,
+    run only the tests that use the control plane.
+    """
+    for item in items:
+        if item.path.name == "test_e2e.py" and SAMPLE not in item.path.parts:
+            item.add_marker("long")
+    items.sort(key=lambda item: (duration(item.path), item.path))
     if target_of(config) == "embedded":
         return
     meets = [
@@ -33,6 +64,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     config.hook.pytest_deselected(items=[item for item, does in zip(items, meets, strict=True) if not does])
     items[:] = [item for item, does in zip(items, meets, strict=True) if does]
+
+
+def duration(path: Path) -> int:
+    """Return the place of a file in the order of durations: most unit tests take milliseconds."""
+    folders = path.relative_to(ROOT).parts[:-1]
+    return next((place for place, name in enumerate(SHORT, 1) if name in folders), 0)
 
 
 class GroupsIgnored(Exception):

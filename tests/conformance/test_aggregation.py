@@ -169,7 +169,7 @@ async def test_requests_reach_the_extension_server_with_their_user(api: API, ext
         "impersonate-group": "system:masters",
         "impersonate-uid": "u1",
         "impersonate-extra-sc%2fopes": "One",
-        "x-remote-user": "somebody-else",
+        "x-remote-user": "another-user",
         "x-remote-extra-foo": "bar",
     }
     answer = await api.send("POST", f"{extension.path}/namespaces/x/echoes", {"a": 1}, headers=headers)

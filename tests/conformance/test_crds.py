@@ -3,75 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from conformance.rawapi import API, until
-
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-SPEC: dict[str, Any] = {
-    "type": "object",
-    "required": ["size"],
-    "properties": {
-        "size": {"type": "integer", "minimum": 1, "maximum": 5},
-        "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
-        "code": {"type": "string", "maxLength": 4, "pattern": "^[a-z]*$"},
-        "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
-        "port": {"x-kubernetes-int-or-string": True},
-        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        "items": {
-            "type": "array",
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["name"],
-            "items": {
-                "type": "object",
-                "required": ["name"],
-                "properties": {"name": {"type": "string"}, "value": {"type": "string"}},
-            },
-        },
-    },
-}
-
-
-def crd(plural: str, group: str, **version: Any) -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": {
-            "spec": SPEC,
-            "status": {
-                "type": "object",
-                "properties": {"phase": {"type": "string"}, "replicas": {"type": "integer"}},
-            },
-        },
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": plural, "kind": "Gizmo", "shortNames": [f"g{plural[-4:]}"], "categories": ["all"]},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {
-                        "status": {},
-                        "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"},
-                    },
-                    "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
-                    **version,
-                }
-            ],
-        },
-    }
+from conformance.definitions import CRDS, crd, established
+from conformance.rawapi import API, Answer, until
 
 
 class Gizmos:
@@ -86,15 +25,6 @@ class Gizmos:
     def gizmo(self, name: str = "g", **spec: Any) -> dict[str, Any]:
         body = {"apiVersion": f"{self.group}/v1", "kind": "Gizmo", "metadata": {"name": name}}
         return {**body, "spec": {"size": 1, **spec}}
-
-
-async def established(api: API, path: str) -> dict[str, Any]:
-    async def check() -> dict[str, Any] | None:
-        found: dict[str, Any] = (await api.get(path)).expect(200).json
-        conditions = {each["type"]: each for each in found.get("status", {}).get("conditions") or []}
-        return found if conditions.get("Established", {}).get("status") == "True" else None
-
-    return await until(check)
 
 
 @pytest_asyncio.fixture
@@ -204,6 +134,76 @@ async def test_strict_validation_rejects_unknown_fields(gizmos: Gizmos) -> None:
 async def test_a_body_without_a_kind_is_a_bad_request(gizmos: Gizmos) -> None:
     answer = (await gizmos.api.post(gizmos.path, {"metadata": {"name": "g"}, "spec": {"size": 1}})).expect(400)
     assert "Object 'Kind' is missing in" in answer.message
+
+
+async def test_owners_of_fields_in_a_removed_version_stop_applies_until_the_next_update(gizmos: Gizmos) -> None:
+    api = gizmos.api
+    (await api.patch(f"{gizmos.path}/g?fieldManager=a", gizmos.gizmo(), "apply")).expect(201)
+
+    async def change_versions(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
+        definition = (await api.get(gizmos.definition)).expect(200).json
+        definition["spec"]["versions"] = change(definition["spec"]["versions"])
+        (await api.put(gizmos.definition, definition)).expect(200)
+
+    await change_versions(lambda old: [{**old[0], "storage": False}, {**old[0], "name": "v2"}])
+    path = gizmos.path.replace("/v1/namespaces", "/v2/namespaces")
+
+    async def stored_again() -> bool:
+        patch = {"metadata": {"labels": {"a": secrets.token_hex(4)}}}
+        return (await api.patch(f"{path}/g?fieldManager=a", patch)).status == 200
+
+    await until(stored_again)
+    (await api.patch(f"{gizmos.definition}/status", {"status": {"storedVersions": ["v2"]}})).expect(200)
+    await change_versions(lambda old: old[1:])
+    body = {**gizmos.gizmo(), "apiVersion": f"{gizmos.group}/v2"}
+
+    async def refusal() -> Answer | None:
+        answer = await api.patch(f"{path}/g?fieldManager=b&dryRun=All", body, "apply")
+        return answer if answer.status == 500 else None
+
+    refused = await until(refusal)
+    assert refused.message == f"request to convert CR to an invalid group/version: {gizmos.group}/v1"
+    assert refused.reason is None
+    updated = (await api.patch(f"{path}/g", {"metadata": {"labels": {"a": "b"}}})).expect(200).json
+    assert "managedFields" not in updated["metadata"]
+    (await api.patch(f"{path}/g?fieldManager=b", body, "apply")).expect(200)
+
+
+async def test_mistakes_in_a_written_status_are_named_below_it(gizmos: Gizmos) -> None:
+    await gizmos.api.post(gizmos.path, gizmos.gizmo())
+
+    async def causes(status: object) -> list[tuple[str, str, str]]:
+        answer = await gizmos.api.patch(f"{gizmos.path}/g/status", {"status": status}, "merge")
+        return answer.expect(422).causes
+
+    assert sorted(await causes({"phase": 1, "addresses": ["1.2.3.4", "x"]})) == [
+        (
+            "FieldValueTypeInvalid",
+            "status.addresses[1]",
+            'Invalid value: "x": addresses[1] in body must be of type ipv4: "x"',
+        ),
+        (
+            "FieldValueTypeInvalid",
+            "status.phase",
+            'Invalid value: "integer": phase in body must be of type string: "integer"',
+        ),
+    ]
+    [whole, counted] = await causes("x")
+    assert whole == (
+        "FieldValueTypeInvalid",
+        "status",
+        'Invalid value: "string":  in body must be of type object: "string"',
+    )
+    assert "accessor error: x is of the type string" in counted[2]
+    assert await causes({"replicas": -1}) == [
+        ("FieldValueInvalid", ".status.replicas", "Invalid value: -1: should be a non-negative integer")
+    ]
+    [alternatives, *_] = await causes({"mode": "bc"})
+    assert alternatives == (
+        "FieldValueInvalid",
+        "status",
+        'Invalid value: "": "mode" must validate at least one schema (anyOf)',
+    )
 
 
 async def test_status_is_written_through_its_subresource(gizmos: Gizmos) -> None:
@@ -366,75 +366,6 @@ async def test_a_default_satisfies_the_rules_of_its_schema(api: API, schema: dic
         assert found == ", ".join(place + fault for fault in faults)
 
 
-SIZED: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "a": {"type": "string", "maxLength": 20},
-        "l": {"type": "array", "maxItems": 7, "items": {"type": "string", "maxLength": 9}},
-        "long": {"type": "array", "maxItems": 2000, "items": {"type": "string", "maxLength": 50}},
-        "m": {"type": "object", "maxProperties": 5, "additionalProperties": {"type": "string", "maxLength": 30}},
-        "namespace": {"type": "string", "maxLength": 63},
-        "if": {"type": "integer"},
-    },
-}
-MORE_THAN_100 = "more than 100x"
-
-
-@pytest.mark.parametrize(
-    ("rule", "factor"),
-    [
-        ("self.m.all(k, k.contains('*'))", ""),
-        ("self.m.all(k, self.m[k].contains('*'))", ""),
-        ("self.a.split(',').all(part, part.size() > 3)", ""),
-        ("self.l.join(',').contains('zz')", ""),
-        ("self.l.map(each, each + 'a').all(each, each.contains('b'))", ""),
-        ("(self.l + self.l).all(each, each.startsWith('abcdef'))", ""),
-        ("{'a': self.a}.all(k, k.contains('b'))", ""),
-        ("self.namespace.size() > 1 && self.__if__ > 1", ""),
-        ("!has(self.namespace) || self.__namespace__ == 'b'", ""),
-        ("self.?a.orValue('').contains('a')", MORE_THAN_100),
-        ("self.?l.optMap(all, all.all(each, each.contains('*'))).orValue(false)", MORE_THAN_100),
-        ("self.?a.optMap(a, a + 'b').optMap(a, a.contains('q')).orValue(true)", MORE_THAN_100),
-        ("self.long.all(one, self.long.all(other, one == other))", "10.0x"),
-        ("self.long.all(one, self.long.exists(other, one.contains(other)))", MORE_THAN_100),
-        ("self.long.isSorted() && self.long.distinct().size() > 2", ""),
-    ],
-)
-async def test_the_cost_of_a_rule_is_limited_by_the_sizes_in_the_schema(api: API, rule: str, factor: str) -> None:
-    body = crd("gizmos", "costs.example.com")
-    root = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    root["properties"] = {"spec": {**SIZED, "x-kubernetes-validations": [{"rule": rule}]}}
-    answer = await api.post(f"{CRDS}?dryRun=All", body)
-    if not factor:
-        answer.expect(201)
-    else:
-        assert f"estimated rule cost exceeds budget by factor of {factor} " in answer.expect(422).message
-
-
-async def test_constants_in_rules_are_checked_after_types(api: API) -> None:
-    rules = ["int('a') > 1", "self.a.find('*') == ''", "self.a.matches('*')", "self.a.matches('*') || self.a > 1"]
-    body = crd("gizmos", "constants.example.com")
-    root = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    root["properties"] = {"spec": {**SIZED, "x-kubernetes-validations": [{"rule": rule} for rule in rules]}}
-    answer = (await api.post(f"{CRDS}?dryRun=All", body)).expect(422)
-    found = [message.partition("}: ")[2].partition("\n")[0] for _, _, message in answer.causes]
-    assert found == [
-        "program instantiation failed: type conversion error from 'string' to 'int'",
-        "program instantiation failed: error parsing regexp: missing argument to repetition operator: `*`",
-        "compilation failed: ERROR: <input>:1:16: invalid matches argument",
-        "compilation failed: ERROR: <input>:1:31: found no matching overload for '_>_' applied to '(string, int)'",
-    ]
-
-
-async def test_the_cost_of_a_message_is_counted_once(api: API) -> None:
-    rule = {"rule": "true", "messageExpression": "self.contains('aaaaaaaaaaaaaaaaaaaa') ? self : ''"}
-    item = {"type": "string", "maxLength": 100_000, "x-kubernetes-validations": [rule]}
-    body = crd("gizmos", "messages.example.com")
-    root = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    root["properties"] = {"spec": {"type": "object", "properties": {"l": {"type": "array", "items": item}}}}
-    (await api.post(f"{CRDS}?dryRun=All", body)).expect(201)
-
-
 async def test_a_definition_stores_exactly_one_version(api: API) -> None:
     body = crd("gizmos", "wrong.example.com", storage=False)
     answer = (await api.post(CRDS, body)).expect(422)
@@ -555,38 +486,6 @@ async def test_unrecognized_formats_are_warned_of(api: API, schema: dict[str, An
     assert made.headers.get("warning", "") == (
         f'299 - "unrecognized format \\"{unrecognized}\\""' if unrecognized else ""
     )
-
-
-async def test_the_cost_of_an_evaluation_is_limited_by_call_and_by_request(api: API, ns: str) -> None:
-    pairs = "self.n.all(x, self.n.all(y, x + y >= {}))"
-    numbers = {"type": "array", "maxItems": 1000, "items": {"type": "integer"}}
-    rules = [{"rule": pairs.format(-each)} for each in range(12)]
-    schema = {"type": "object", "properties": {"n": numbers}, "x-kubernetes-validations": rules}
-    group = f"costs{secrets.token_hex(3)}.example.com"
-    body = crd("costs", group, schema={"openAPIV3Schema": schema}, subresources={})
-    (await api.post(CRDS, body)).expect(201)
-    path = f"{ns.replace('/api/v1', f'/apis/{group}/v1')}/costs"
-
-    async def is_served() -> bool:
-        return (await api.get(path)).status == 200
-
-    await until(is_served)
-
-    async def faults(count: int) -> list[str]:
-        obj = {"apiVersion": f"{group}/v1", "kind": "Gizmo", "metadata": {"name": "a"}, "n": [1] * count}
-        answer = await api.post(f"{path}?dryRun=All", obj)
-        return [message for _, _, message in answer.causes] if answer.status == 422 else []
-
-    assert await faults(200) == []
-    assert await faults(365) == [
-        'Invalid value: "object": validation failed due to running out of cost budget, '
-        "no further validation rules will be run"
-    ]
-    why = "no further validation rules will be run due to call cost exceeds limit for rule"
-    assert await faults(400) == [
-        f"Invalid value: \"object\": 'operation cancelled: actual cost limit exceeded': {why}: {pairs.format(0)}"
-    ]
-    await api.delete(f"{CRDS}/costs.{group}")
 
 
 async def test_values_of_another_type_are_reported_by_the_format(api: API, ns: str) -> None:

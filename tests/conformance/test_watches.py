@@ -154,6 +154,12 @@ async def test_a_watch_ends_after_its_timeout_seconds(api: API, ns: str) -> None
         return
 
 
+async def test_flags_of_queries_are_false_in_any_case(api: API, ns: str) -> None:
+    for text in ("false", "False", "FALSE", "0"):
+        query = f"watch={text}&allowWatchBookmarks={text}&timeoutSeconds=1"
+        assert (await api.get(f"{ns}/configmaps?{query}")).expect(200).json["kind"] == "ConfigMapList"
+
+
 async def test_a_metadata_watch_sends_only_metadata(api: API, ns: str) -> None:
     await api.post(f"{ns}/configmaps", {**config_map("a", app="x"), "data": {"k": "v"}})
     stream = await api.watch(

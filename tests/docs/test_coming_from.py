@@ -32,7 +32,7 @@ from once import GO_BUILD, alone
 
 GENERATED = Path(__file__).with_name("kubebuilder")
 BUILD_SECONDS = 900
-pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(2 * BUILD_SECONDS + 300)]
+pytestmark = pytest.mark.timeout(2 * BUILD_SECONDS + 300)
 
 
 def shown(page: str, language: str) -> dict[str, str]:

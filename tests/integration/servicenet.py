@@ -45,6 +45,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args): pass
 http.server.ThreadingHTTPServer((os.environ["KUBEWRIGHT_BIND_HOST"], {PORT}), Handler).serve_forever()
 """
+GREETING = f"""
+import base64, hashlib, os, socketserver
+GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+class Socket(socketserver.StreamRequestHandler):
+    def handle(self):
+        first = self.rfile.readline().decode()
+        path, headers = first.split(" ")[1] if first else "/none", {{}}
+        while line := self.rfile.readline().decode().strip():
+            name, _, value = line.partition(":")
+            headers[name.lower()] = value.strip()
+        if path == "/none":
+            self.wfile.write(b"HTTP/1.1 418 No\\r\\nContent-Length: 3\\r\\n\\r\\nno\\n")
+            return
+        key = base64.b64encode(hashlib.sha1((headers["sec-websocket-key"] + GUID).encode()).digest()).decode()
+        answer = ["HTTP/1.1 101 Yes", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Accept: " + key]
+        answer += ["Sec-WebSocket-Protocol: " + headers["sec-websocket-protocol"], "", ""]
+        self.wfile.write("\\r\\n".join(answer).encode())
+        self.rfile.read(1)
+        said = ("hello " + path).encode()
+        self.wfile.write(bytes([0x81, len(said)]) + said)
+        self.rfile.read(1)
+address = (os.environ["KUBEWRIGHT_BIND_HOST"], {PORT})
+socketserver.ThreadingTCPServer.allow_reuse_address = True
+socketserver.ThreadingTCPServer(address, Socket).serve_forever()
+"""
+"""Answers WebSockets with one message: the path."""
 READY = {"tcpSocket": {"port": PORT}, "periodSeconds": 1}
 
 
@@ -77,16 +103,16 @@ async def ask(host: str, port: int, data: bytes = b"hello") -> str:
     """Send over TCP, close the sending half of the connection, and return the answer."""
     try:
         reader, writer = await asyncio.open_connection(host, port)
+
+        async def send() -> None:
+            writer.write(data)
+            await writer.drain()
+            writer.write_eof()
+
+        _, answer = await asyncio.gather(send(), reader.read())
+        writer.close()
     except OSError as error:
         raise AssertionError(f"{host}:{port}: {error}") from error
-
-    async def send() -> None:
-        writer.write(data)
-        await writer.drain()
-        writer.write_eof()
-
-    _, answer = await asyncio.gather(send(), reader.read())
-    writer.close()
     return answer.decode()
 
 

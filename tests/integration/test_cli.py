@@ -232,6 +232,7 @@ def test_crds_and_samples_are_generated_for_a_project_without_a_manager(tmp_path
         ["status"],
         ["generate", "installer"],
         ["generate", "chart"],
+        ["generate", "bundle"],
         ["image", "build"],
     ],
     ids=" ".join,
@@ -413,7 +414,6 @@ def another_ca() -> bytes:
     return CertificateAuthority.create().certificate
 
 
-@pytest.mark.xdist_group("node port 30010")
 async def test_install_run_and_uninstall(cluster: Cluster, namespace: str) -> None:
     kubeconfig = cluster.kubeconfig()
     await run_aside("uninstall", kubeconfig=kubeconfig)
@@ -433,7 +433,6 @@ async def test_install_run_and_uninstall(cluster: Cluster, namespace: str) -> No
     assert (await run_aside("uninstall", kubeconfig=kubeconfig))[1].endswith("not found\n")
 
 
-@pytest.mark.xdist_group("node port 30010")
 async def test_a_missing_rule_is_named(cluster: Cluster, namespace: str) -> None:
     await cluster.install(WebServer)
     rules = [rule for rule in Manager([reconcile]).rbac_rules() if rule.resources != ["services"]]
@@ -446,7 +445,6 @@ async def test_a_missing_rule_is_named(cluster: Cluster, namespace: str) -> None
     assert "kubewright generate" in last
 
 
-@pytest.mark.xdist_group("node port 30010")
 async def test_an_operator_stops_on_request(cluster: Cluster, namespace: str) -> None:
     await cluster.install(WebServer)
     process = await asyncio.create_subprocess_exec(

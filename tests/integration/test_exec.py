@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from conformance.rawapi import API
 from integration.kubectl import KUBECTL, OVER_SPDY, Kubectl, at_terminal
 from integration.programs import SLEEP, Programs, ended, is_running
 from integration.programs import programs as programs
@@ -160,6 +161,24 @@ async def test_clients_with_any_version_of_the_websocket_protocol_run_commands(
     assert (said[1], said[2]) == (b"heard hello\n", b"oops\n")
     failure = "command terminated with non-zero exit code: exit status 3"
     assert (json.loads(said[3])["message"] if has_status else said[3].decode()) == failure
+
+
+async def test_options_of_exec_and_logs_are_flags_in_any_case(programs: Programs, cluster: Cluster) -> None:
+    await programs.run("import time; print('started', flush=True); time.sleep(1000)")
+    pod = f"/api/v1/namespaces/{programs.namespace}/pods/p"
+    command = urlencode([("command", each) for each in (*PYTHON, "import sys; print(sys.argv[1:])", "")])
+    target = f"{pod}/exec?stdin=False&stdout=True&stderr=FALSE&tty=False&{command}"
+    async with websocket(cluster.config, target, ["v5.channel.k8s.io"]) as socket:
+        assert socket.status == 101
+        said = b""
+        while (received := await socket.receive()) is not None:
+            assert isinstance(received, bytes)
+            said += received[1:] if received[0] == 1 else b""
+    assert said == b"['']\n"
+    api = API(cluster.config)
+    answer = (await api.get(f"{pod}/log?follow=False&timestamps=True&previous=False&sinceSeconds=")).expect(200)
+    assert answer.body.endswith(b"Z started\n")
+    await api.close()
 
 
 async def test_files_are_copied_to_and_from_a_container(programs: Programs, kubectl: Kubectl, tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from webserver_operator.controller.webserver import reconcile
 
 pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="kubectl was not found; `make controlplane` builds it"),
-    pytest.mark.xdist_group("node port 30010"),
 ]
 
 EXAMPLE = Path(__file__).parents[2] / "examples/webserver-operator"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from kubewright.http.message import Request
 from kubewright.models import PolicyRule, codec, role
 from kubewright.testing import eventually, gone
 from kubewright_controlplane.kubelet.images import Image
+from websockets_client import WebSocketClient, websocket
 
 # ---- environment, volumes and API access of a container
 
@@ -50,6 +53,7 @@ async def test_command_arguments_and_environment_come_from_the_pod(programs: Pro
         {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
         {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "password"}}},
         {"name": "MISSING", "valueFrom": {"secretKeyRef": {"name": "no", "key": "x", "optional": True}}},
+        {"name": "1-data.x#", "value": "relaxed"},
     ]
     await programs.pod(
         [
@@ -72,6 +76,7 @@ async def test_command_arguments_and_environment_come_from_the_pod(programs: Pro
     assert values["CPU"] == "1500"
     assert values["PASSWORD"] == "hidden"
     assert "MISSING" not in values
+    assert values["1-data.x#"] == "relaxed"
     assert values["HOSTNAME"] == "p"
     assert f"https://{values['KUBERNETES_SERVICE_HOST']}:{values['KUBERNETES_SERVICE_PORT']}" == (
         programs.cluster.config.server
@@ -319,6 +324,31 @@ async def test_a_pod_over_its_deadline_fails(programs: Programs) -> None:
 # ---- several containers
 
 
+WRITE = (
+    """
+import os, sys
+with open(os.environ["CONTAINER_SANDBOX_MOUNT_POINT"] + sys.argv[1], "wb") as file:
+    file.write(b"x" * 200_000)
+"""
+    + SLEEP
+)
+
+
+async def test_a_pod_that_exceeds_its_disk_limits_is_evicted(programs: Programs) -> None:
+    image, volumes = programs.image(WRITE), [{"name": "data", "emptyDir": {"sizeLimit": "100Ki"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    limits = {"limits": {"ephemeral-storage": "100Ki"}}
+    await programs.pod([{"image": image, "args": ["/data/x"], "volumeMounts": mounts}], "volume", volumes=volumes)
+    await programs.pod([{"image": image, "args": ["/tmp/x"], "resources": limits}], "files")
+    for name, message in (
+        ("volume", 'Usage of EmptyDir volume "data" exceeds the limit "100Ki". '),
+        ("files", "Pod ephemeral local storage usage exceeds the total limit of containers 100Ki. "),
+    ):
+        evicted = await programs.until(lambda pod: pod.status.phase == "Failed", name)
+        assert (evicted.status.reason, evicted.status.message) == ("Evicted", message)
+        assert message in await programs.events("Evicted")
+
+
 async def test_init_containers_run_one_after_the_other_before_the_rest(programs: Programs) -> None:
     say = "import os; open(os.environ['CONTAINER_SANDBOX_MOUNT_POINT'] + '/all/said', 'a').write(os.environ['SAY'])"
     mount = [{"name": "all", "mountPath": "/all"}]
@@ -340,6 +370,15 @@ async def test_init_containers_run_one_after_the_other_before_the_rest(programs:
     assert all(each.ready for each in pod.status.init_container_statuses)
 
 
+async def test_the_conditions_of_a_pod_name_the_containers_that_it_waits_for(programs: Programs) -> None:
+    inits = [{"name": "wait", "image": programs.image(SLEEP)}]
+    await programs.pod([{"image": programs.image(SLEEP)}], initContainers=inits)
+    pod = await programs.until(lambda pod: pod.status.init_container_statuses[0].state.running)  # type: ignore[union-attr]
+    found = {each.type: (each.status, each.reason, each.message) for each in pod.status.conditions}
+    assert found["Initialized"] == ("False", "ContainersNotInitialized", "containers with incomplete status: [wait]")
+    assert found["Ready"] == ("False", "ContainersNotReady", "containers with unready status: [c0]")
+
+
 async def test_an_init_container_that_fails_fails_a_pod_that_is_never_restarted(programs: Programs) -> None:
     failing = {"name": "first", "image": programs.image("raise SystemExit(1)")}
     await programs.pod([{"image": programs.image(SLEEP)}], initContainers=[failing], restartPolicy="Never")
@@ -354,6 +393,35 @@ async def test_a_sidecar_runs_with_the_other_containers_and_ends_after_them(prog
     state = pod.status.init_container_statuses[0].state
     assert state is not None
     assert state.terminated is not None
+
+
+ANSWER = """
+import http.server, os, sys, threading
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        print("asked for", self.path, flush=True)
+        self.send_response(200)
+        self.end_headers()
+address = os.environ["KUBEWRIGHT_BIND_HOST"], 8341
+server = http.server.ThreadingHTTPServer(address, Handler)
+server.serve_forever()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all addresses of 127.0.0.0/8")
+async def test_sidecars_serve_the_pre_stop_hooks_of_the_other_containers(programs: Programs) -> None:
+    probe = {"tcpSocket": {"port": 8341}, "periodSeconds": 1}
+    sidecar = {"name": "side", "image": programs.image(ANSWER), "restartPolicy": "Always", "startupProbe": probe}
+    hook = {"preStop": {"httpGet": {"port": 8341, "path": "/bye"}}}
+    finalizers = MergePatch({"metadata": {"finalizers": ["test.kubewright.dev/hold"]}})
+    await programs.pod([{"image": programs.image(SLEEP), "lifecycle": hook}], initContainers=[sidecar])
+    pod = await programs.client.patch(Pod, finalizers, name="p", namespace=programs.namespace)
+    await programs.until(is_running)
+    await programs.client.delete(pod, grace_period=5)
+    await programs.until(lambda pod: pod.status.init_container_statuses[0].state.terminated)
+    assert "asked for /bye" in await programs.log("container=side")
+    released = MergePatch({"metadata": {"finalizers": None}})
+    await programs.client.patch(Pod, released, name="p", namespace=programs.namespace)
 
 
 async def test_a_pod_may_have_simulated_and_running_containers(programs: Programs) -> None:
@@ -502,6 +570,24 @@ async def test_logs_are_followed_to_the_end(programs: Programs) -> None:
     await programs.pod([{"image": programs.image(program)}], restartPolicy="Never")
     await programs.until(lambda pod: pod.status.phase != "Pending")
     assert [line async for line in programs.follow()] == ["0", "1", "2"]
+
+
+async def test_logs_are_followed_over_a_websocket(programs: Programs) -> None:
+    program = "import time\nfor n in range(3): print(n, flush=True); time.sleep(0.1)"
+    await programs.pod([{"image": programs.image(program)}], restartPolicy="Never")
+    await programs.until(lambda pod: pod.status.phase != "Pending")
+    target = f"/api/v1/namespaces/{programs.namespace}/pods/p/log?follow=true"
+    for protocols, decode in (([], bytes), (["base64.binary.k8s.io"], base64.b64decode)):
+        async with websocket(programs.cluster.config, target, protocols) as socket:
+            assert socket.status == 101
+            received = [part async for part in _messages(socket)]
+        assert not received[0]
+        assert b"".join(decode(part) for part in received) == b"0\n1\n2\n"  # type: ignore[arg-type]
+
+
+async def _messages(socket: WebSocketClient) -> AsyncIterator[bytes | str]:
+    while (message := await socket.receive()) is not None:
+        yield message
 
 
 async def test_permission_to_get_pods_does_not_include_their_logs(programs: Programs) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from integration.programs import Programs, is_running
 from integration.programs import programs as programs
-from integration.servicenet import ANSWERING, PORT, WEB, Datagrams, ask, expose, refuses, run
+from integration.servicenet import ANSWERING, GREETING, PORT, WEB, Datagrams, ask, expose, refuses, run
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Pod, Service
 from kubewright.apis.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
@@ -17,6 +17,7 @@ from kubewright.client._patch import MergePatch
 from kubewright.client._transport import HTTPTransport
 from kubewright.http.message import Request
 from kubewright.testing import eventually
+from websockets_client import websocket
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all addresses of 127.0.0.0/8")
 
@@ -150,6 +151,29 @@ async def test_the_api_server_passes_requests_on_to_services_and_pods(programs: 
             assert text in found[1]
     finally:
         await transport.close()
+
+
+async def test_websockets_pass_the_proxies_to_services_pods_and_nodes(programs: Programs) -> None:
+    await run(programs, "one", program=GREETING)
+    pod = await programs.get("one")
+    await expose(programs, ports=[{"name": "http", "port": 80, "targetPort": PORT}])
+    base = f"/api/v1/namespaces/{programs.namespace}"
+
+    async def answers(target: str) -> None:
+        async with websocket(programs.cluster.config, target, ["greeting"]) as socket:
+            assert (socket.status, socket.protocol) == (101, "greeting"), socket.error
+            socket.send("hello")
+            assert await socket.receive() == "hello /a?b=c"
+
+    await eventually(answers, f"{base}/services/web:http/proxy/a?b=c")
+    await answers(f"{base}/pods/one/proxy/a?b=c")
+    async with websocket(programs.cluster.config, f"{base}/pods/one/proxy/none", ["greeting"]) as socket:
+        assert (socket.status, socket.error) == (418, "no\n")
+    kubelet = f"/api/v1/nodes/{pod.spec.node_name}/proxy"
+    command = f"{kubelet}/exec/{programs.namespace}/one/c0?output=1&command=echo&command=there"
+    async with websocket(programs.cluster.config, command, ["v5.channel.k8s.io"]) as socket:
+        assert socket.status == 101, socket.error
+        assert [await socket.receive() for _ in range(2)] == [b"\1", b"\1there\n"]
 
 
 async def test_containers_have_the_services_of_their_namespace_in_their_environment(programs: Programs) -> None:

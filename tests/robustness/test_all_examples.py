@@ -29,7 +29,7 @@ from robustness.examples import EXAMPLES, Example, World
 from robustness.faults import READS, WRITES, Gate, Line, between, failing
 from robustness.processes import OperatorProcess
 
-pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 
 
 class Storm(NamedTuple):

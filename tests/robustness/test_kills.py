@@ -18,7 +18,7 @@ from robustness.webservers import Churn
 from webserver_operator.api.v1.webserver import WebServer
 from webserver_operator.controller.webserver import reconcile
 
-pytestmark = [pytest.mark.xdist_group("node port 30010"), pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 SEED = 20261120
 

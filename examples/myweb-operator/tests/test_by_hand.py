@@ -27,8 +27,6 @@ PROJECT = Path(__file__).parents[1]
 MANIFESTS = PROJECT / "manifests"
 PROGRAM = Image((sys.executable, "-m", "myweb_operator.main"), env={"PYTHONPATH": str(PROJECT / "src")})
 
-pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
-
 
 def test_the_role_grants_exactly_the_declared_permissions() -> None:
     documents = yaml.load_all((MANIFESTS / "operator.yaml").read_text())

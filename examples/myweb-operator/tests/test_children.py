@@ -12,7 +12,7 @@ from kubewright.testing import eventually, gone
 from myweb_operator.api.v1.myweb import MyWeb
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PAGE, PORT, MyWebs
 
-pytestmark = [pytest.mark.xdist_group(f"node port {PORT}"), pytest.mark.usefixtures("operator")]
+pytestmark = pytest.mark.usefixtures("operator")
 
 T = TypeVar("T", bound=Object)
 LABELS = {"app.kubernetes.io/name": "myweb", "app.kubernetes.io/instance": "web"}

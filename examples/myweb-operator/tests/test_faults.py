@@ -3,14 +3,11 @@
 import asyncio
 import random
 
-import pytest
 from kubewright import Config, ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.testing import Faults, eventually, gone, killed_after_each_write
 
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
-
-pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 
 
 async def test_a_myweb_is_created_wherever_the_operator_is_killed(

@@ -6,9 +6,7 @@ from kubewright.testing import Cluster, eventually
 from mywebctl import kubectl, needs_kubectl
 from mywebs import PORT, MyWebs
 
-pytestmark = [
-    pytest.mark.xdist_group(f"node port {PORT}"), pytest.mark.usefixtures("operator"), needs_kubectl,
-]  # fmt: skip
+pytestmark = [pytest.mark.usefixtures("operator"), needs_kubectl]
 
 
 async def test_kubectl_get_all_lists_mywebs(webs: MyWebs, cluster: Cluster) -> None:

@@ -8,7 +8,7 @@ from kubewright.testing import eventually
 from myweb_operator.api.v1.myweb import MyWeb
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, node_ports
 
-pytestmark = [pytest.mark.xdist_group(f"node port {PORT}"), pytest.mark.usefixtures("operator")]
+pytestmark = pytest.mark.usefixtures("operator")
 
 
 async def test_a_port_of_another_myweb_is_reported_and_used_once_it_is_free(webs: MyWebs) -> None:

@@ -13,7 +13,6 @@ from kubewright.testing import Cluster
 from mywebs import OTHER_PAGE, PAGE, PORT, MyWebs
 
 PROJECT = Path(__file__).parents[1]
-pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
 
 
 class Publisher:

@@ -13,7 +13,6 @@ FIRST_PORT = 31000
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.xdist_group(f"node port {FIRST_PORT}")
 async def test_a_thousand_are_completed_and_then_nothing_is_written(
     webs: MyWebs, new_operator: NewOperator, account: Config
 ) -> None:

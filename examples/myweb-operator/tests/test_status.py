@@ -10,8 +10,6 @@ from kubewright.testing import Faults, eventually
 
 from mywebs import OTHER_IMAGE, OTHER_PAGE, PORT, MyWebs, NewOperator
 
-pytestmark = pytest.mark.xdist_group(f"node port {PORT}")
-
 
 async def test_a_myweb_is_completed_only_when_its_pods_serve(
     webs: MyWebs, operator: Manager, kubewright_target: str

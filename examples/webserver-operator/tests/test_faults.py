@@ -14,8 +14,6 @@ from kubewright.testing import Faults, eventually, failure, gone, killed_after_e
 from webserver_operator.api.v1.webserver import WebServer
 from webservers import NEW, OLD, WebServers, ready_condition, reconciles
 
-pytestmark = pytest.mark.xdist_group("node port 30010")
-
 NewOperator = Callable[..., Manager]
 MANY = 1000
 

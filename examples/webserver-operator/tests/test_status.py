@@ -11,8 +11,6 @@ from kubewright.testing import Faults, eventually
 
 from webservers import WebServers, ready_condition, reconciles
 
-pytestmark = pytest.mark.xdist_group("node port 30010")
-
 NewOperator = Callable[..., Manager]
 
 

@@ -15,7 +15,7 @@ from webserver_operator.api.v1.webserver import WebServer, WebServerSpec
 from webserver_operator.controller.children import deployment_for
 from webservers import OLD, WebServers, ready_condition
 
-pytestmark = [pytest.mark.usefixtures("faults"), pytest.mark.xdist_group("node port 30010")]
+pytestmark = pytest.mark.usefixtures("faults")
 
 
 @pytest_asyncio.fixture

@@ -17,7 +17,7 @@ from kubewright_controlplane import STAND_INS
 from webserver_operator.api.v1.webserver import WebServer
 from webservers import NEW, OLD, WebServers, ready_condition
 
-pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.xdist_group("node port 30010")]
+pytestmark = pytest.mark.usefixtures("operator")
 
 SAMPLE = Path(__file__).parents[1] / "config/samples/my_v1_webserver.yaml"
 LABELS = {"app": "webserver", "webserver_cr": "web"}
@@ -145,6 +145,7 @@ async def test_an_edited_deployment_is_restored(webs: WebServers) -> None:
     assert [port.container_port for port in container.ports] == [80]
 
 
+@pytest.mark.xdist_group("node port 30010")
 @pytest.mark.skipif(sys.platform != "linux", reason="no node port opens here, see docs/controlplane.md")
 async def test_the_node_port_serves_the_image(cluster: Cluster, webs: WebServers, kubewright_target: str) -> None:
     if kubewright_target == "kubeconfig":

@@ -16,6 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kubewright_controlplane.apiserver.admission.podsecurity.configuration import PodSecurity as PodSecurity
     from kubewright_controlplane.apiserver.options import ServerOptions as ServerOptions
     from kubewright_controlplane.demo import Demo as Demo
     from kubewright_controlplane.environment import Environment as Environment
@@ -34,6 +35,7 @@ _HOMES: Final = {
     "Environment": "environment",
     "Image": "kubelet.images",
     "NotReached": "walkthrough",
+    "PodSecurity": "apiserver.admission.podsecurity.configuration",
     "ProcessNode": "processnode",
     "RealControlPlane": "real",
     "STAND_INS": "kubelet.images",
@@ -50,6 +52,7 @@ __all__ = [
     "Environment",
     "Image",
     "NotReached",
+    "PodSecurity",
     "ProcessNode",
     "RealControlPlane",
     "ServerOptions",

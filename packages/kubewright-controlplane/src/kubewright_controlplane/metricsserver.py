@@ -55,9 +55,10 @@ async def register(client: Client) -> None:
         group_priority_minimum=100,
         version_priority=100,
     )
-    with suppress(AlreadyExists):
-        await client.create(APIService(metadata=ObjectMeta(name=f"{version}.{group}"), spec=api))
-        await client.create(Service(metadata=ObjectMeta(name=_NAME, namespace=_NAMESPACE), spec=spec))
+    service = Service(metadata=ObjectMeta(name=_NAME, namespace=_NAMESPACE), spec=spec)
+    for obj in (service, APIService(metadata=ObjectMeta(name=f"{version}.{group}"), spec=api)):
+        with suppress(AlreadyExists):
+            await client.create(obj)
 
 
 class MetricsServer:

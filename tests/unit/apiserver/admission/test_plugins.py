@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubewright.machinery.errors import ConfigError
 from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
@@ -188,7 +189,9 @@ async def test_a_claim_in_use_is_kept_until_its_pod_is_gone(api: API) -> None:
     await api.rejected(404, "GET", f"{CLAIMS}/data")
 
 
-async def test_pod_security_labels_cause_a_warning(api: API) -> None:
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    response = await api("POST", "/api/v1/namespaces", {"metadata": {"name": "n", "labels": labels}})
-    assert "pod security is not enforced by the embedded API server" in response.headers["warning"]
+def test_unknown_and_unsupported_plugins_are_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ServerOptions(disabled_admission=frozenset({"Bogus"}), enabled_admission=frozenset({"EventRateLimit"}))
+    message = str(caught.value)
+    assert 'enabled_admission: "EventRateLimit" is not supported by the embedded API server' in message
+    assert 'disabled_admission: there is no admission plugin "Bogus"' in message

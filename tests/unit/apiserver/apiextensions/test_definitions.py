@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kubewright.testing import VirtualClock
-from kubewright_controlplane.apiserver.apiextensions.serving import version_order
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
 from unit.apiserver.harness import ADMIN, API, MERGE, TABLE
@@ -247,20 +246,6 @@ async def test_scope_and_kind_of_an_established_definition_are_immutable(foos: A
     status = await foos.rejected(422, "PATCH", f"{DEFINITIONS}/foos.example.com", change, content_type=MERGE)
     assert 'spec.scope: Invalid value: "Cluster": field is immutable' in status["message"]
     assert 'spec.names.kind: Invalid value: "Baz": field is immutable' in status["message"]
-
-
-def test_versions_are_preferred_by_stability_then_number() -> None:
-    names = ["v1alpha1", "foo", "v2beta1", "v1", "v10", "v1beta2", "v2", "v1alpha2"]
-    assert sorted(names, key=version_order) == [
-        "v10",
-        "v2",
-        "v1",
-        "v2beta1",
-        "v1beta2",
-        "v1alpha2",
-        "v1alpha1",
-        "foo",
-    ]
 
 
 async def test_deletion_of_a_definition_continues_after_a_restart(tmp_path: Path, clock: VirtualClock) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright_cli.scaffold.versions import another_version, newness
+from kubewright_cli.scaffold.versions import another_version
 
 SOURCE = '''"""The API: what a Tenant is, in version v1alpha1."""
 
@@ -53,8 +53,3 @@ def test_a_copy_is_served_and_not_deprecated() -> None:
     assert copied(old) == 'class Tenant(CustomResource, group="a.b", version="v1", storage=False): ...\n'
     lines = SOURCE.replace("    short_names", "    deprecated=True,\n    short_names")
     assert copied(lines) == copied(SOURCE)
-
-
-def test_the_newest_version_is_the_one_that_kubernetes_prefers() -> None:
-    versions = ["v1beta2", "v10", "v1", "v11alpha2", "v2", "v1beta10"]
-    assert sorted(versions, key=newness) == ["v11alpha2", "v1beta2", "v1beta10", "v1", "v2", "v10"]

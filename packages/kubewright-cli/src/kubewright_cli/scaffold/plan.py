@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from kubewright.machinery.gvk import version_order
 from kubewright_cli.manifests.samples import is_untouched
 from kubewright_cli.scaffold.changes import Changes
 from kubewright_cli.scaffold.names import module_name
@@ -15,7 +16,7 @@ from kubewright_cli.scaffold.program import ModuleImport, with_controller
 from kubewright_cli.scaffold.record import FILE, Record, Resource
 from kubewright_cli.scaffold.sources import LINE_LENGTH
 from kubewright_cli.scaffold.templates import render
-from kubewright_cli.scaffold.versions import another_version, is_stored, newness
+from kubewright_cli.scaffold.versions import another_version, is_stored
 
 KEPT: Final = ("LICENSE", "README.md")
 """Files that may exist in the folder of a new project: repositories often begin with them."""
@@ -90,7 +91,7 @@ def api(root: Path, record: Record, resource: Resource) -> Addition:
     others = [each for each in record.versions_of(resource.group, resource.kind) if each.version != resource.version]
     values = _values(record, resource) | {"storage": not others, "sample": sample(resource)}
     packages(root, changes, resource.path)
-    newest = max(others, key=lambda each: newness(each.version), default=None)
+    newest = min(others, key=lambda each: version_order(each.version), default=None)
     copied = _copied(root, newest, resource) if newest is not None and newest.api else None
     changes.create(source(resource.path), copied or render("api.py", **values))
     if newest is not None and copied:

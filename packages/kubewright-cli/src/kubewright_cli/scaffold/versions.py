@@ -12,18 +12,8 @@ from typing import Final
 
 from kubewright_cli.scaffold.sources import Part, Source
 
-_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _OF_THE_OLD: Final = ("deprecated", "served")
 """Class arguments that are not copied: they say that users should leave the old version."""
-
-
-def newness(version: str) -> tuple[int, int, int]:
-    """Return a key that orders versions as Kubernetes does, the newest stable version last."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
-        return (0, 0, 0)
-    stage = {"alpha": 1, "beta": 2, None: 3}[found[2]]
-    return (stage, int(found[1]), int(found[3] or 0))
 
 
 def another_version(text: str, kind: str, module: str, old: str, new: str) -> str | None:

@@ -18,6 +18,7 @@ from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json, set_condition
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.apiserver.webhooks.services import SERVICE_LABEL
 
 _NAME: Final = "kubernetes"
 _NAMESPACE: Final = "default"
@@ -77,7 +78,8 @@ def _put(resources: ResourceSet, qualified: str, obj: JSONObject) -> None:
         registry.create(obj, _NAMESPACE)
         return
     target = registry.open(_NAME, _NAMESPACE)
-    registry.replace(target, {**target.draft(), **obj, "metadata": target.draft()["metadata"]})
+    current = target.draft()
+    registry.replace(target, {**current, **obj, "metadata": current["metadata"]})
 
 
 def _advertised(host: str) -> str | None:
@@ -173,7 +175,7 @@ def _endpoints(address: str, port: int) -> JSONObject:
 
 def _endpoint_slice(address: str, port: int) -> JSONObject:
     return {
-        "metadata": {"name": _NAME, "namespace": _NAMESPACE, "labels": {"kubernetes.io/service-name": _NAME}},
+        "metadata": {"name": _NAME, "namespace": _NAMESPACE, "labels": {SERVICE_LABEL: _NAME}},
         "addressType": f"IPv{ipaddress.ip_address(address).version}",
         "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
         "ports": [{"name": "https", "port": port, "protocol": "TCP"}],

@@ -10,7 +10,7 @@ The parts of `APIServer`:
     storage         Store              objects and events
     registry        ResourceSet        resources, each with its Registry
     authentication  Authentication     the user of a request
-    authorization   RBAC               decides what users may do; observes roles and bindings
+    authorization   NodesAndRBAC       decides what users may do; observes roles, bindings and Pods
     kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
     admission       Chain              plugins, policies and webhooks that change or reject writes
     worker          Worker             the thread for large requests
@@ -29,7 +29,9 @@ from kubewright._runtime.log import get_logger
 from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import APIError, BadRequest, InternalError, RequestTooLarge
 from kubewright.machinery.selectors import FieldSelector
-from kubewright_controlplane.apiserver.admission.chain import Chain, default_plugins
+from kubewright_controlplane.apiserver.admission.chain import Chain
+from kubewright_controlplane.apiserver.admission.plugins import build_plugins
+from kubewright_controlplane.apiserver.admission.podsecurity.plugin import PodSecurity
 from kubewright_controlplane.apiserver.admission.policies.reviewers import policy_reviewers
 from kubewright_controlplane.apiserver.admission.policies.typechecking import TypeChecking
 from kubewright_controlplane.apiserver.admission.webhooks.reviewers import Webhooks
@@ -64,6 +66,8 @@ _STREAMING_SUBRESOURCES = frozenset({"attach", "exec", "portforward"})
 
 _LONGEST_SELECTOR = 4096
 """Length of a field selector that may grant access to one object: it is parsed before the request is authorized."""
+_SELECTING = frozenset({"deletecollection", "list", "watch"})
+"""Verbs whose field selectors matter for authorization."""
 
 _log = get_logger(__name__)
 
@@ -84,14 +88,18 @@ class APIServer:
         admission = Chain()
         self.resources = ResourceSet(self._store, admission, self.options.clock)
         self._authentication = build_authentication(self.resources, self.options)
-        self._authorizer = build_authorizer(self.resources, allow_all=self.options.allow_all)
+        self._authorizer = build_authorizer(
+            self.resources, allow_all=self.options.allow_all, nodes=self.options.node_authorizer
+        )
         builtin.install(builtin.ServerParts(self.options, self.resources, self._authentication, self._authorizer))
         disabled = self.options.disabled_admission
-        admission.use(default_plugins(self.resources, self._authorizer, disabled))
+        plugins = build_plugins(self.resources, self._authorizer, self.options)
+        admission.use(plugins)
+        pod_security = [each for each in plugins if isinstance(each, PodSecurity)]
         self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
-        webhooks = Webhooks(self.resources, self._authorizer, self._webhooks)
+        webhooks = Webhooks(self.resources, self._authorizer, self._webhooks, disabled)
         mutating, validating = policy_reviewers(self.resources, self._authorizer, disabled)
-        admission.add_reviewers([*mutating, webhooks.mutating, *validating, webhooks.validating])
+        admission.add_reviewers([*mutating, *webhooks.mutating, *pod_security, *validating, *webhooks.validating])
         self.front_proxy = FrontProxy(self.options.data)
         self._aggregator = Aggregator(self.resources, self.front_proxy, self.options.webhooks, self.options.clock)
         self._worker = Worker()
@@ -215,8 +223,17 @@ def _access(user: UserInfo, info: RequestInfo) -> AccessAttributes:
     if not info.resource:
         return AccessAttributes(user, info.verb, path=info.path)
     name = info.name or (_selected_name(info) if info.verb in ("list", "watch") else "")
+    selector = info.query.text("fieldSelector") if info.verb in _SELECTING else ""
     return AccessAttributes(
-        user, info.verb, info.group, info.version, info.resource, info.subresource, info.namespace, name
+        user,
+        info.verb,
+        info.group,
+        info.version,
+        info.resource,
+        info.subresource,
+        info.namespace,
+        name,
+        field_selector=selector,
     )
 
 

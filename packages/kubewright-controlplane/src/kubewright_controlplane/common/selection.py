@@ -25,6 +25,8 @@ from kubewright.models import Object
 T = TypeVar("T", bound=Object)
 U = TypeVar("U", bound=Object)
 
+SERVICE_LABEL: Final = "kubernetes.io/service-name"
+"""The label of an EndpointSlice with the name of its Service."""
 LABEL: Final = "label"
 """The index of children, by each of their labels."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubewright.apis.core.v1 import Pod
+from kubewright.apis.core.v1 import Pod, Volume
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """The annotation by which the scheduler requests a volume for a claim, on the node that it names."""
@@ -21,15 +21,11 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 def claims_of(pod: Pod) -> list[str]:
     """Return the names of the claims that a Pod mounts, including those of its ephemeral volumes."""
-    names: list[str] = []
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            names.append(volume.persistent_volume_claim.claim_name)
-        elif volume.ephemeral is not None:
-            names.append(ephemeral_claim_name(pod, volume.name))
-    return names
+    return [name for volume in pod.spec.volumes if (name := claim_name(pod, volume)) is not None]
 
 
-def ephemeral_claim_name(pod: Pod, volume: str) -> str:
-    """Return the name of the claim of an ephemeral volume."""
-    return f"{pod.metadata.name}-{volume}"
+def claim_name(pod: Pod, volume: Volume) -> str | None:
+    """Return the name of the claim of a volume; None if the volume has none."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None

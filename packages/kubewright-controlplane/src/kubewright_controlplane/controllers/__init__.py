@@ -8,7 +8,6 @@ daemonset/              a Pod on every node
 job/                    Pods that run to completion
 cronjob/                Jobs on a schedule
 nodettl                 how long kubelets cache Secrets and ConfigMaps
-ephemeralvolume         claims of the ephemeral volumes of Pods
 ttl                     deletes finished Jobs
 autoscaling/            changes the number of Pods by their usage
 disruption              how many Pods may be evicted

@@ -19,7 +19,7 @@ from kubewright.apis.discovery.v1 import Endpoint, EndpointConditions, EndpointP
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
 from kubewright.controllers import Context, Controller, controller
 from kubewright_controlplane.common import pods
-from kubewright_controlplane.common.selection import SELECTOR
+from kubewright_controlplane.common.selection import SELECTOR, SERVICE_LABEL
 from kubewright_controlplane.controllers.services import (
     SELECTED_PODS,
     by_selector,
@@ -30,7 +30,6 @@ from kubewright_controlplane.controllers.services import (
 )
 
 MAX_ENDPOINTS: Final = 100
-_SERVICE: Final = "kubernetes.io/service-name"
 _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _NAME: Final = "endpointslice-controller.k8s.io"
 
@@ -77,7 +76,7 @@ def _desired_slices(service: Service, pods: Sequence[Pod]) -> Iterable[EndpointS
 
 def _slice(service: Service, ports: list[EndpointPort], endpoints: list[Endpoint]) -> EndpointSlice:
     name = service.metadata.name
-    labels = {**service.metadata.labels, _SERVICE: name, _MANAGED_BY: _NAME}
+    labels = {**service.metadata.labels, SERVICE_LABEL: name, _MANAGED_BY: _NAME}
     if service.spec.cluster_ip == "None":
         labels["service.kubernetes.io/headless"] = ""
     metadata = ObjectMeta(

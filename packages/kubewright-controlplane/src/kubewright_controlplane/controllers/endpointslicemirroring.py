@@ -18,12 +18,11 @@ from kubewright.apis.meta.v1 import LabelSelector, ObjectMeta, owner_reference
 from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Watch, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate
-from kubewright_controlplane.common.selection import matching
+from kubewright_controlplane.common.selection import SERVICE_LABEL, matching
 
 MOST: Final = 1000
 """The addresses of a subset that are mirrored."""
 NAME: Final = "endpointslicemirroring-controller.k8s.io"
-_SERVICE: Final = "kubernetes.io/service-name"
 _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 _LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
@@ -43,7 +42,7 @@ class _Key(NamedTuple):
 
 
 async def reconcile(ctx: Context[Endpoints] | DeletedContext[Endpoints]) -> None:
-    mine = LabelSelector(match_labels={_SERVICE: ctx.request.name, _MANAGED_BY: NAME})
+    mine = LabelSelector(match_labels={SERVICE_LABEL: ctx.request.name, _MANAGED_BY: NAME})
     present = {_key_of(each): each for each in await matching(ctx, EndpointSlice, mine)}
     desired = {} if isinstance(ctx, DeletedContext) else await _desired(ctx)
     for key, wanted in desired.items():
@@ -135,7 +134,7 @@ def _slice(endpoints: Endpoints, family: str, ports: list[EndpointPort]) -> Endp
     metadata = ObjectMeta(
         generate_name=f"{meta.name}-",
         namespace=meta.namespace,
-        labels={**meta.labels, _SERVICE: meta.name, _MANAGED_BY: NAME},
+        labels={**meta.labels, SERVICE_LABEL: meta.name, _MANAGED_BY: NAME},
         annotations={key: value for key, value in meta.annotations.items() if key not in _LEFT_OUT},
         owner_references=[owner_reference(endpoints)],
     )
@@ -160,7 +159,7 @@ def _of_service(service: Service, _: Lister[Endpoints]) -> Iterable[Request]:
 
 def _of_slice(found: EndpointSlice, _: Lister[Endpoints]) -> Iterable[Request]:
     labels = found.metadata.labels
-    return [Request(found.metadata.namespace, labels[_SERVICE])] if _SERVICE in labels else []
+    return [Request(found.metadata.namespace, labels[SERVICE_LABEL])] if SERVICE_LABEL in labels else []
 
 
 def _is_mirrored(event: AnyEvent) -> bool:

@@ -20,8 +20,9 @@ import dns.rrset
 from kubewright.apis.core.v1 import Service
 from kubewright.apis.discovery.v1 import EndpointSlice
 from kubewright.cache._store import Lister
+from kubewright_controlplane.common.resolver import DOMAIN
 from kubewright_controlplane.dns.upstream import Upstream
-from kubewright_controlplane.dns.zone import DOMAIN, Found, Record, Zone
+from kubewright_controlplane.dns.zone import Found, Record, Zone
 
 _TTL: Final = 5
 _SOA: Final = f"ns.dns.{DOMAIN}. hostmaster.{DOMAIN}. 1 7200 1800 86400 {_TTL}"

@@ -12,6 +12,8 @@ import dns.entropy
 import dns.exception
 import dns.message
 
+from kubewright_controlplane.common.resolver import Resolver
+
 _SECONDS: Final = 4.0
 """How long each resolver may take."""
 _ASKING: Final = 200
@@ -51,9 +53,4 @@ class Upstream:
         return None
 
     def _resolvers(self) -> Sequence[str]:
-        try:
-            lines = self._config.read_text(errors="replace").splitlines()
-        except OSError:
-            return []
-        words = [line.split() for line in lines]
-        return [each[1] for each in words if len(each) > 1 and each[0] == "nameserver" and each[1] != self._own]
+        return [each for each in Resolver.read(self._config).nameservers if each != self._own]

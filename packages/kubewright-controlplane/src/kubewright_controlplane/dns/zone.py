@@ -14,11 +14,10 @@ from typing import Final, NamedTuple, TypeAlias
 from kubewright.apis.core.v1 import Service
 from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
 from kubewright.cache._store import Lister
-from kubewright_controlplane.common.selection import LABEL
+from kubewright_controlplane.common.resolver import DOMAIN
+from kubewright_controlplane.common.selection import LABEL, SERVICE_LABEL
 from kubewright_controlplane.ports import LOOPBACK_PODS, LOOPBACK_SERVICES, POD_NETWORK
 
-DOMAIN: Final = "cluster.local"
-_SERVICE: Final = "kubernetes.io/service-name"
 _VERSION: Final = "1.1.0"
 """The version of the specification that the zone follows."""
 _REVERSE: Final = ("in-addr", "arpa")
@@ -107,7 +106,7 @@ class Zone:
         namespace, name = service.metadata.namespace, service.metadata.name
         found = [
             Endpoints(_host_of(endpoint), endpoint.addresses[0], _ports_of(each))
-            for each in self._slices.by_index(LABEL, f"{namespace}/{_SERVICE}={name}")
+            for each in self._slices.by_index(LABEL, f"{namespace}/{SERVICE_LABEL}={name}")
             if each.address_type == "IPv4"
             for endpoint in each.endpoints
             if endpoint.conditions is None or endpoint.conditions.ready is not False
@@ -120,7 +119,7 @@ class Zone:
             if address in service.spec.cluster_ips:
                 yield _domain_of(service)
         for each in self._slices.list():
-            name, namespace = each.metadata.labels.get(_SERVICE), each.metadata.namespace
+            name, namespace = each.metadata.labels.get(SERVICE_LABEL), each.metadata.namespace
             for endpoint in each.endpoints if name else ():
                 if address in endpoint.addresses:
                     yield f"{_host_of(endpoint)}.{name}.{namespace}.svc.{DOMAIN}"

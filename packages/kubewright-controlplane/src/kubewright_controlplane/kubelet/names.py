@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kubewright.apis.core.v1 import Pod
-from kubewright_controlplane.kubelet.resolver import DOMAIN, Resolver, resolver_of
+from kubewright_controlplane.common.resolver import DOMAIN, Resolver, resolver_of
 
 _LOCAL: Final = (
     "127.0.0.1\tlocalhost",
@@ -21,7 +21,9 @@ _LOCAL: Final = (
     "fe00::1\tip6-allnodes",
     "fe00::2\tip6-allrouters",
 )
+_HOSTS: Final = Path("/etc/hosts")
 _HOST_NAME_LENGTH: Final = 63
+_MACHINE: Final = Path("/etc/resolv.conf")
 
 
 def hostname_of(pod: Pod) -> str:
@@ -45,7 +47,7 @@ def pod_files(pod: Pod, folder: Path, address: str, nameserver: str | None) -> S
     contents = {
         "hosts": "\n".join(_hosts(pod, address)) + "\n",
         "hostname": f"{hostname_of(pod)}\n",
-        "resolv.conf": "\n".join(resolver_of(pod, nameserver, _machine()).lines()) + "\n",
+        "resolv.conf": "\n".join(resolver_of(pod, nameserver, Resolver.read(_MACHINE)).lines()) + "\n",
     }
     for name, content in contents.items():
         (folder / name).write_text(content)
@@ -53,18 +55,16 @@ def pod_files(pod: Pod, folder: Path, address: str, nameserver: str | None) -> S
 
 
 def _hosts(pod: Pod, address: str) -> Iterator[str]:
-    yield "# Kubernetes-managed hosts file."
-    yield from _LOCAL
-    name = hostname_of(pod)
-    domain = domain_of(pod)
-    yield f"{address}\t{name}.{domain}\t{name}" if domain and "." not in name else f"{address}\t{name}"
+    if pod.spec.host_network:
+        yield "# Kubernetes-managed hosts file (host network)."
+        yield from _HOSTS.read_text(errors="replace").splitlines() if _HOSTS.is_file() else _LOCAL
+    else:
+        yield "# Kubernetes-managed hosts file."
+        yield from _LOCAL
+        name = hostname_of(pod)
+        domain = domain_of(pod)
+        yield f"{address}\t{name}.{domain}\t{name}" if domain and "." not in name else f"{address}\t{name}"
     if pod.spec.host_aliases:
         yield "\n# Entries added by HostAliases."
     for alias in pod.spec.host_aliases:
         yield "\t".join((alias.ip, *alias.hostnames))
-
-
-def _machine() -> Resolver:
-    """Return the resolver of this machine."""
-    path = Path("/etc/resolv.conf")
-    return Resolver.parse(path.read_text(errors="replace")) if path.is_file() else Resolver()

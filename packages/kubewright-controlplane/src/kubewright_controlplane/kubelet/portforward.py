@@ -10,8 +10,6 @@ Follows k8s.io/cri-streaming pkg/streaming/portforward and KEP-4006.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.http.spdy import Connection, Data, Frame, Opened, Reset
 from kubewright.machinery.errors import ConnectionFailed
+from kubewright_controlplane.kubelet.channelsocket import ChannelSocket
 from kubewright_controlplane.ports import process_port
 
 if TYPE_CHECKING:
@@ -171,10 +170,9 @@ class WebSocketForward:
     """One connection to each of some ports of a Pod, over the channels of a WebSocket."""
 
     def __init__(self, socket: WebSocket, address: str, ports: Sequence[int]) -> None:
-        self._socket = socket
+        self._channels = ChannelSocket(socket)
         self._address = address
         self._ports = ports
-        self._base64 = "base64" in socket.protocol
         loop = asyncio.get_running_loop()
         self._writers: list[asyncio.Future[asyncio.StreamWriter | None]] = [loop.create_future() for _ in ports]
         """Writers to the ports of the Pod; None for a port that is closed."""
@@ -197,8 +195,7 @@ class WebSocketForward:
 
     async def _read(self) -> None:
         """Carry messages until the client disconnects."""
-        while (message := await self._socket.receive()) is not None:
-            channel, data = self._decode(message)
+        async for channel, data in self._channels.receive():
             index, is_error = divmod(channel, 2)
             if is_error or not 0 <= index < len(self._writers):
                 continue
@@ -210,31 +207,15 @@ class WebSocketForward:
         """Send to the client until the process closes the connection."""
         with suppress(ConnectionFailed):  # the client has disconnected, and `serve` ends too
             for channel in (2 * index, 2 * index + 1):
-                await self._send(channel, struct.pack("<H", port))
+                await self._channels.send(channel, struct.pack("<H", port))
             try:
                 reader, writer = await _connect(self._address, port)
             except ConnectionFailed as error:
                 self._writers[index].set_result(None)
-                await self._send(2 * index + 1, str(error).encode())
+                await self._channels.send(2 * index + 1, str(error).encode())
                 return
             self._writers[index].set_result(writer)
             with suppress(OSError):
                 while chunk := await reader.read(_CHUNK):
-                    await self._send(2 * index, chunk)
+                    await self._channels.send(2 * index, chunk)
             writer.close()
-
-    async def _send(self, channel: int, data: bytes) -> None:
-        if self._base64:
-            await self._socket.send_text(f"{chr(ord('0') + channel)}{base64.b64encode(data).decode()}")
-        else:
-            await self._socket.send(bytes((channel,)) + data)
-
-    def _decode(self, message: bytes) -> tuple[int, bytes]:
-        if not message:
-            return -1, b""
-        if not self._base64:
-            return message[0], message[1:]
-        try:
-            return message[0] - ord("0"), base64.b64decode(message[1:], validate=True)
-        except binascii.Error:
-            return -1, b""

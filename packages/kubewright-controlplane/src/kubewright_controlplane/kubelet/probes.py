@@ -17,6 +17,7 @@ from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Container, GRPCAction, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
+from kubewright.http.tls import accept_any_server
 from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
 from kubewright_controlplane.kubelet.grpchealth import HealthCheckFailed, health
 from kubewright_controlplane.kubelet.process import Command, Process, Reaper
@@ -144,8 +145,7 @@ def _port(container: Container, port: int | str) -> int:
 def _unverified() -> ssl.SSLContext:
     """Return a context that accepts any certificate, as a kubelet does."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    accept_any_server(context)
     return context
 
 

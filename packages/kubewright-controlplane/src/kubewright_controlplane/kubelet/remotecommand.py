@@ -1,8 +1,7 @@
 """The protocols of `kubectl exec` and `kubectl attach`, over a WebSocket or SPDY.
 
-Over a WebSocket, the first byte of each message is its channel: 0 is standard input, 1 and 2 are the outputs, 3 is the
-exit, 4 is the size of the terminal. In version 5, the message 255 0 ends standard input. In the base64 protocols,
-messages are text, and the channel is a digit.
+Over a WebSocket, each message has a channel: 0 is standard input, 1 and 2 are the outputs, 3 is the exit, 4 is the size
+of the terminal. In version 5, the message 255 0 ends standard input.
 
 Over SPDY, the client opens one stream for each channel that it has asked for, and one for the exit. Versions 1 and 2
 have no stream for the size of the terminal. Versions 1 to 3 report an error as text, version 4 reports a Status.
@@ -13,8 +12,6 @@ Follows k8s.io/apimachinery pkg/util/remotecommand, k8s.io/cri-streaming pkg/str
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +23,7 @@ from kubewright.http import spdy
 from kubewright.http.spdy import Connection, Data, Opened
 from kubewright.machinery.errors import ConnectionFailed
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.kubelet.channelsocket import ChannelSocket
 
 if TYPE_CHECKING:
     from kubewright.http.websocket import WebSocket
@@ -108,9 +106,8 @@ class WebSocketTransport:
     """An `ExecTransport` over a WebSocket."""
 
     def __init__(self, socket: WebSocket, options: ExecOptions) -> None:
-        self._socket = socket
+        self._channels = ChannelSocket(socket)
         self._options = options
-        self._base64 = "base64" in socket.protocol
         self._has_status = socket.protocol.startswith(("v4.", "v5."))
         self._has_close = socket.protocol.startswith("v5.")
 
@@ -119,38 +116,23 @@ class WebSocketTransport:
         await self.send(STDOUT if self._options.stdout else STDERR if self._options.stderr else ERROR, b"")
 
     async def receive(self) -> AsyncIterator[Message]:
-        while (message := await self._socket.receive()) is not None:
-            if not message:
-                continue
-            if self._has_close and message[0] == CLOSE:
-                if message[1:] == bytes((STDIN,)):
+        async for channel, data in self._channels.receive():
+            if channel == CLOSE and self._has_close:
+                if data == bytes((STDIN,)):
                     yield StdinClosed()
-                continue
-            channel, data = self._decode(message)
-            if channel == STDIN and data:
+            elif channel == STDIN and data:
                 yield data
             elif channel == RESIZE:
                 for size in _sizes(bytearray(data)):
                     yield size
 
     async def send(self, channel: int, data: bytes) -> None:
-        if self._base64:
-            await self._socket.send_text(f"{channel}{base64.b64encode(data).decode()}")
-        else:
-            await self._socket.send(bytes((channel,)) + data)
+        await self._channels.send(channel, data)
 
     async def finish(self, status: JSONObject) -> None:
         data = _status_data(status, has_status=self._has_status)
         if data:
             await self.send(ERROR, data)
-
-    def _decode(self, message: bytes) -> tuple[int, bytes]:
-        if not self._base64:
-            return message[0], message[1:]
-        try:
-            return message[0] - ord("0"), base64.b64decode(message[1:], validate=True)
-        except binascii.Error:
-            return ERROR, b""  # a real kubelet ignores it, too
 
 
 class SPDYTransport:

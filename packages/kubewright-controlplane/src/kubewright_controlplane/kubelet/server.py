@@ -23,6 +23,7 @@ from kubewright.http.message import Handler, Peer, Request, Response
 from kubewright.http.server import Server
 from kubewright.machinery import time
 from kubewright.machinery.errors import ConnectionFailed, KubewrightError
+from kubewright.machinery.integers import parse_flag
 from kubewright.manager._certificates import server_context
 from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.kubelet import portforward, remotecommand
@@ -57,7 +58,7 @@ class KubeletAPI:
         if len(rest) != 3:
             return Response.plain(404, "404 page not found\n")
         namespace, pod, container = rest
-        name, query = ObjectKey(namespace, pod), parse_qs(request.query)
+        name, query = ObjectKey(namespace, pod), parse_qs(request.query, keep_blank_values=True)
         if what == "containerLogs":
             return self._log(name, container, {key: values[0] for key, values in query.items()})
         if what == "attach":
@@ -114,7 +115,7 @@ class KubeletAPI:
 
     def _log(self, name: ObjectKey, container: str, query: Mapping[str, str]) -> Response:
         try:
-            log = self._pods.log(name, container, previous=query.get("previous") in ("true", "1"))
+            log = self._pods.log(name, container, previous=parse_flag(query.get("previous", "false")))
         except KeyError:
             return Response.plain(404, f"container {container} of pod {name} does not run here\n")
         except NoLog as error:
@@ -212,13 +213,13 @@ class KubeletServer:
 
 def _log_options(query: Mapping[str, str], now: datetime) -> LogOptions:
     """Return the options of `pods/log`, which the API server has validated."""
-    since = time.parse(query["sinceTime"]) if "sinceTime" in query else None
-    if "sinceSeconds" in query:
+    since = time.parse(query["sinceTime"]) if query.get("sinceTime") else None
+    if query.get("sinceSeconds"):
         since = now - duration(int(query["sinceSeconds"]))
     return LogOptions(
-        follow=query.get("follow") in ("true", "1"),
-        timestamps=query.get("timestamps") in ("true", "1"),
+        follow=parse_flag(query.get("follow", "false")),
+        timestamps=parse_flag(query.get("timestamps", "false")),
         since=since,
-        tail=int(query["tailLines"]) if "tailLines" in query else None,
-        limit=int(query["limitBytes"]) if "limitBytes" in query else None,
+        tail=int(query["tailLines"]) if query.get("tailLines") else None,
+        limit=int(query["limitBytes"]) if query.get("limitBytes") else None,
     )

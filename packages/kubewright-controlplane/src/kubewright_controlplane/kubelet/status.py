@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
 
 import msgspec
 
@@ -24,11 +23,10 @@ from kubewright.apis.core.v1 import (
     EphemeralContainer,
     HostIP,
     Pod,
-    PodCondition,
     PodIP,
     PodStatus,
 )
-from kubewright_controlplane.common.pods import condition
+from kubewright_controlplane.kubelet.conditions import Statuses, conditions_of, is_sidecar
 
 
 class Outcome(StrEnum):
@@ -49,21 +47,13 @@ class Outcome(StrEnum):
         return self in (Outcome.SUCCEEDED, Outcome.FAILED)
 
 
-class Statuses(NamedTuple):
-    """The statuses of all containers of a Pod."""
-
-    init: list[ContainerStatus]
-    main: list[ContainerStatus]
-    ephemeral: list[ContainerStatus]
-
-
 def status_of(pod: Pod, outcome: Outcome, host: str, address: str, now: datetime) -> PodStatus:
     """Return the status of a simulated Pod on the node with the address `host`."""
     before = pod.status.init_container_statuses
     inits = [
         status
         for each in pod.spec.init_containers
-        for status in _statuses([each], before, _of_init(each, outcome), now, ends_ready=not _is_sidecar(each))
+        for status in _statuses([each], before, _of_init(each, outcome), now, ends_ready=not is_sidecar(each))
     ]
     containers = _statuses(pod.spec.containers, pod.status.container_statuses, outcome, now)
     ephemeral = _statuses(pod.spec.ephemeral_containers, pod.status.ephemeral_container_statuses, Outcome.RUNNING, now)
@@ -91,7 +81,7 @@ def status_with(
         host_ips=[HostIP(ip=host)],
         pod_ip=address,
         pod_ips=[PodIP(ip=address)] if address is not None else [],
-        conditions=_conditions(pod, outcome, now),
+        conditions=conditions_of(pod, outcome.phase, statuses, now),
         init_container_statuses=statuses.init,
         container_statuses=statuses.main,
         ephemeral_container_statuses=statuses.ephemeral,
@@ -116,45 +106,9 @@ def _of_init(container: Container, outcome: Outcome) -> Outcome:
     """Return the outcome of an init container. A sidecar runs along with the Pod, the others have succeeded before."""
     if outcome is Outcome.PENDING:
         return outcome
-    if _is_sidecar(container):
+    if is_sidecar(container):
         return Outcome.SUCCEEDED if outcome.ends else Outcome.RUNNING
     return Outcome.SUCCEEDED
-
-
-def _is_sidecar(container: Container) -> bool:
-    return container.restart_policy == "Always"
-
-
-def _conditions(pod: Pod, outcome: Outcome, now: datetime) -> list[PodCondition]:
-    gates = [gate.condition_type for gate in pod.spec.readiness_gates]
-    gated = any((found := condition(pod, gate)) is None or found.status != "True" for gate in gates)
-    up = outcome in (Outcome.RUNNING, Outcome.NOT_READY)
-    ready = outcome is Outcome.RUNNING
-    why = {Outcome.SUCCEEDED: "PodCompleted", Outcome.FAILED: "PodFailed"}.get(outcome)
-    unready = None if ready else why or "ContainersNotReady"
-    wanted: list[tuple[str, bool, str | None]] = [
-        ("PodReadyToStartContainers", up, None),
-        ("Initialized", outcome is not Outcome.PENDING, "PodCompleted" if outcome is Outcome.SUCCEEDED else None),
-        ("Ready", ready and not gated, unready or ("ReadinessGatesNotReady" if gated else None)),
-        ("ContainersReady", ready, unready),
-        ("PodScheduled", True, None),
-    ]
-    ours = {kind for kind, _, _ in wanted}
-    kept = [each for each in pod.status.conditions if each.type not in ours]
-    return [_condition(pod, kind, holds, reason, now) for kind, holds, reason in wanted] + kept
-
-
-def _condition(pod: Pod, kind: str, holds: bool, reason: str | None, now: datetime) -> PodCondition:
-    status = "True" if holds else "False"
-    before = condition(pod, kind)
-    moved = now if before is None or before.status != status else before.last_transition_time
-    return PodCondition(
-        type=kind,
-        status=status,
-        reason=reason,
-        last_transition_time=moved,
-        observed_generation=pod.metadata.generation,
-    )
 
 
 def _statuses(

@@ -22,7 +22,7 @@ from typing import Final
 from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, Volume
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Controller, DeletedContext, controller
-from kubewright_controlplane.common.volumes import PROVISIONER
+from kubewright_controlplane.common.volumes import PROVISIONER, claim_name
 from kubewright_controlplane.kubelet.rootfolder import make_below, make_file_below
 from kubewright_controlplane.kubelet.sandbox import HostFolders
 from kubewright_controlplane.kubelet.sources import SourceMissing
@@ -89,16 +89,9 @@ def _check(path: Path, shown: str, kind: str) -> None:
             raise SourceMissing(f"hostPath type check failed: {shown} is not {name}")
 
 
-def claim_name(volume: Volume, pod: Pod) -> str | None:
-    """Return the name of the claim of a volume; None if the volume has none."""
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else None
-
-
 async def claimed_volume(client: Client, folders: HostFolders, volume: Volume, pod: Pod) -> Place:
     """Return the place of the volume that a claim is bound to. Raises SourceMissing."""
-    name = claim_name(volume, pod) or ""
+    name = claim_name(pod, volume) or ""
     claim = await client.get_or_none(PersistentVolumeClaim, name, namespace=pod.metadata.namespace)
     if claim is None:
         raise SourceMissing(f'persistentvolumeclaim "{name}" not found')

@@ -80,13 +80,12 @@ class Volumes:
         """Create all volumes, or update them. Raises SourceMissing."""
         group = _group_of(pod)
         for volume in pod.spec.volumes:
-            place = self._places.get(volume.name)
-            if place is None and _is_shared(volume):
+            if not _is_shared(volume):
+                write_atomically(self._folder / volume.name, await self._files(volume, pod), group)
+            elif volume.name not in self._places:
                 place = self._places[volume.name] = await self._place(volume, pod)
                 if group is not None and not place.keeps_owner:
                     await asyncio.to_thread(give_to_group, place.folder, place.within, group)
-            elif place is None or not _is_shared(volume):
-                write_atomically(self._folder / volume.name, await self._files(volume, pod), group)
 
     async def _place(self, volume: Volume, pod: Pod) -> Place:
         """Return the place of a volume that is not made of files from the API. Raises SourceMissing."""
@@ -103,6 +102,11 @@ class Volumes:
             target.mkdir(parents=True)
             target.chmod(_SHARED_MODE)
         return Place(target)
+
+    def folder(self, name: str) -> Path | None:
+        """Return the folder of an emptyDir; None if it was not created yet."""
+        place = self._places.get(name)
+        return place.folder if place is not None else None
 
     def remove(self) -> None:
         """Remove what is not in the Pod's folder."""

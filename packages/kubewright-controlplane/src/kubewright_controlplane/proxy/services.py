@@ -26,7 +26,7 @@ from kubewright.controllers import Context, Controller, DeletedContext, Request,
 from kubewright.controllers.sources import Channel
 from kubewright_controlplane.common.listening import hosts_listening
 from kubewright_controlplane.common.network import ProcessNetwork
-from kubewright_controlplane.common.selection import matching
+from kubewright_controlplane.common.selection import SERVICE_LABEL, matching
 from kubewright_controlplane.ports import LOOPBACK
 from kubewright_controlplane.proxy.budget import SocketBudget
 from kubewright_controlplane.proxy.targets import Target, Targets, targets_of
@@ -36,7 +36,6 @@ from kubewright_controlplane.proxy.udp import UDPForwarder
 NAME: Final = "kube-proxy"
 API: Final = Request("default", "kubernetes")
 """The Service of the API server."""
-_SERVICE: Final = "kubernetes.io/service-name"
 _RETRY_SECONDS: Final = 5.0
 """The pause before an address that can't be opened is tried again."""
 _FIRST_LOOK: Final = 0.1
@@ -174,7 +173,7 @@ class ServiceProxy:
         if ctx.request == API:
             known = [self._api] if self._api is not None and self._api_is_open else []
             return {address: Targets(known) for address in addresses if known}
-        slices = await matching(ctx, EndpointSlice, LabelSelector(match_labels={_SERVICE: ctx.request.name}))
+        slices = await matching(ctx, EndpointSlice, LabelSelector(match_labels={SERVICE_LABEL: ctx.request.name}))
         affinity = _affinity(service)
         found = {address: targets_of(port, slices, self._network) for address, port in addresses.items()}
         return {address: Targets(targets, affinity) for address, targets in found.items() if targets}
@@ -234,7 +233,7 @@ def _why(address: Address, error: OSError) -> str:
 
 
 def _of_service(each: EndpointSlice, _: Lister[Service]) -> Iterable[Request]:
-    name = each.metadata.labels.get(_SERVICE)
+    name = each.metadata.labels.get(SERVICE_LABEL)
     return [Request(each.metadata.namespace, name)] if name else []
 
 

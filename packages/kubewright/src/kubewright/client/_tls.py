@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kubewright._runtime.log import get_logger
 from kubewright.client._config import Config
+from kubewright.http.tls import accept_any_server
 from kubewright.machinery.errors import ConfigError
 
 KeyPair = tuple[bytes | Path, bytes | Path]
@@ -61,8 +62,7 @@ def client_context(config: Config, pair: KeyPair | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["http/1.1"])
     if config.insecure_skip_tls_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        accept_any_server(context)
     elif config.ca is None:
         context.load_default_certs()
     else:

@@ -1,4 +1,4 @@
-"""TLS contexts of servers, made of certificates in memory."""
+"""TLS contexts: of servers, made of certificates in memory, and of clients that accept any server."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ def server_context(certificate: bytes, key: bytes) -> ssl.SSLContext:
     with ExitStack() as files:
         context.load_cert_chain(*(files.enter_context(_readable(each)) for each in (certificate, key)))
     return context
+
+
+def accept_any_server(context: ssl.SSLContext) -> None:
+    """Accept each certificate of a server, also one of an unknown authority or of another host."""
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
 
 
 @contextmanager

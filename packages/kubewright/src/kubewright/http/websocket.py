@@ -8,10 +8,12 @@ message. wsproto does the framing. The handshake is here, because the HTTP serve
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessage
@@ -116,6 +118,27 @@ def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocke
     if chosen:
         agreed["sec-websocket-protocol"] = chosen
     return Response(101, agreed, tunnel=begin)
+
+
+async def send_while_open(socket: WebSocket, sending: Coroutine[Any, Any, None]) -> None:
+    """Run `sending` until it returns or the client closes the socket. Messages of the client are ignored."""
+    tasks = [asyncio.create_task(each) for each in (_quiet(sending), _quiet(_listen(socket)))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _quiet(work: Coroutine[Any, Any, None]) -> None:
+    with suppress(ConnectionFailed):  # the client has disconnected
+        await work
+
+
+async def _listen(socket: WebSocket) -> None:
+    while await socket.receive() is not None:
+        pass
 
 
 def _refused(why: str) -> Response:

@@ -5,7 +5,21 @@ Follows k8s.io/apimachinery/pkg/runtime/schema.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
+
+_VERSION: Final = re.compile(r"v(\d{1,18})(?:(alpha|beta)(\d{1,18}))?", re.ASCII)
+_STAGES: Final = {None: 0, "beta": 1, "alpha": 2}
+
+
+def version_order(version: str) -> tuple[int, int, int, str]:
+    """Return the sort key of a version, the most stable and newest one first: v2, v1, v2beta1, v1beta2, v1alpha1.
+
+    Other names follow, in alphabetical order. Follows k8s.io/apimachinery pkg/version.
+    """
+    found = _VERSION.fullmatch(version)
+    return (3, 0, 0, version) if found is None else (_STAGES[found[2]], -int(found[1]), -int(found[3] or 0), version)
 
 
 @dataclass(frozen=True, slots=True)

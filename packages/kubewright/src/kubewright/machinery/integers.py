@@ -1,4 +1,4 @@
-"""Integers in queries and options, with the errors of Go's strconv."""
+"""Integers and flags in queries and options, as Go parses them, with the errors of its strconv."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def parse_int(text: str) -> int:
 def parse_uint(text: str) -> int:
     """Parse an integer of 64 bits without a sign. Raises ValueError in the words of `strconv.ParseUint`."""
     return _parsed(text, "ParseUint", 0, 2**64 - 1)
+
+
+def parse_flag(text: str) -> bool:
+    """Parse a flag of a query that is present: anything is true except `0` and, in any case, `false`."""
+    return text != "0" and text.lower() != "false"
 
 
 def _parsed(text: str, function: str, least: int, most: int) -> int:

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from kubewright.machinery.gvk import version_order
 from kubewright.models._custom import plural_of
 from kubewright_cli import console
 from kubewright_cli.asking import SWITCH, Name, not_here, required
@@ -15,7 +16,6 @@ from kubewright_cli.scaffold import plan
 from kubewright_cli.scaffold.kinds import group_of, group_option, only_group
 from kubewright_cli.scaffold.names import group_errors, kind_errors, module_name, plural_errors, version_errors
 from kubewright_cli.scaffold.record import Record, Resource, Webhooks, built_in, project_root
-from kubewright_cli.scaffold.versions import newness
 
 _GROUPS_OF_KUBERNETES: Final = ("apps", "core")
 """Groups that are more often meant to be those of Kubernetes than to be new ones."""
@@ -94,7 +94,7 @@ def command(
 def _explain_versions(added: Resource, others: list[Resource], stored: Resource, copied_from: str) -> None:
     """Say what versions with different fields need, and how another version becomes the stored one."""
     if not copied_from:
-        newest = max((each.version for each in others), key=newness)
+        newest = min((each.version for each in others), key=version_order)
         console.warn(f"the types of {newest} could not be copied: {added.version} has an example field instead")
     converted = any(each.webhooks.spokes for each in others)
     spoke, hub = (
@@ -113,7 +113,7 @@ def _explain_versions(added: Resource, others: list[Resource], stored: Resource,
         f"requires a conversion. First edit the types, then write it.{hub}\n\n"
         f"  {command}"
     )
-    if newness(added.version) > newness(stored.version):
+    if version_order(added.version) < version_order(stored.version):
         console.note(
             f'\nTo warn clients of {stored.version}, add deprecated="{added.kind} in {stored.version} is deprecated; '
             f'use {added.version}" to its class.'

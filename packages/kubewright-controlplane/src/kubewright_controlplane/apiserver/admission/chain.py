@@ -1,31 +1,16 @@
 """The chain of admission plugins that each write passes through.
 
-The plugins are those of kube-apiserver that are on by default and matter to operators, in its order. Reviewers are
-configured by objects, and a request may have to wait for them: policies and webhooks.
+Plugins run at once. A request may have to wait for reviewers: policies and webhooks, which are configured by objects,
+and PodSecurity, which looks at the Pods of a namespace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from kubewright_controlplane.apiserver.admission.certificates import (
-    CertificateApproval,
-    CertificateSigning,
-    CertificateSubjectRestriction,
-)
-from kubewright_controlplane.apiserver.admission.limitranger import LimitRanger
-from kubewright_controlplane.apiserver.admission.namespacelifecycle import NamespaceLifecycle
-from kubewright_controlplane.apiserver.admission.nodes import TaintNodesByCondition
 from kubewright_controlplane.apiserver.admission.plugin import AdmissionPlugin, Plugin
-from kubewright_controlplane.apiserver.admission.pods import DefaultTolerationSeconds, Priority, RuntimeClass
-from kubewright_controlplane.apiserver.admission.protection import StorageObjectInUseProtection
-from kubewright_controlplane.apiserver.admission.resourcequota import ResourceQuota
 from kubewright_controlplane.apiserver.admission.review import Reviewer, StagedReview
-from kubewright_controlplane.apiserver.admission.serviceaccount import ServiceAccount
-from kubewright_controlplane.apiserver.admission.storageclass import DefaultStorageClass, PersistentVolumeClaimResize
-from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
 from kubewright_controlplane.apiserver.registry.model import Attributes, Review
-from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
 
 class Chain:
@@ -75,24 +60,3 @@ class _ByResource:
     def of(self, attributes: Attributes) -> Sequence[AdmissionPlugin]:
         """Return the plugins that see a write."""
         return self._special.get(attributes.resource.qualified, self._general)
-
-
-def default_plugins(resources: ResourceSet, authorizer: Authorizer, disabled: Container[str]) -> list[AdmissionPlugin]:
-    """Return the plugins of a server, without the `disabled` ones."""
-    plugins: list[AdmissionPlugin] = [
-        NamespaceLifecycle(resources),
-        LimitRanger(resources),
-        ServiceAccount(resources),
-        TaintNodesByCondition(),
-        Priority(resources),
-        DefaultTolerationSeconds(),
-        RuntimeClass(resources),
-        DefaultStorageClass(resources),
-        StorageObjectInUseProtection(resources),
-        PersistentVolumeClaimResize(resources),
-        CertificateApproval(authorizer),
-        CertificateSigning(authorizer),
-        CertificateSubjectRestriction(),
-        ResourceQuota(resources),
-    ]
-    return [plugin for plugin in plugins if plugin.name not in disabled]

@@ -19,19 +19,19 @@ from kubewright.machinery import time
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.aggregator.availability import SERVICE_LABEL, SLICES, availability
+from kubewright_controlplane.apiserver.aggregator.availability import availability
 from kubewright_controlplane.apiserver.aggregator.client import ExtensionClients, ExtensionServer
 from kubewright_controlplane.apiserver.aggregator.documents import DocumentFailed, read_documents
 from kubewright_controlplane.apiserver.aggregator.frontproxy import FrontProxy
 from kubewright_controlplane.apiserver.aggregator.registrations import API_SERVICES, LocalAPIServices, group_version
 from kubewright_controlplane.apiserver.endpoints import answers
 from kubewright_controlplane.apiserver.endpoints.extensions import Extensions, ExtensionVersion, Priority
-from kubewright_controlplane.apiserver.registry.objects import set_condition
+from kubewright_controlplane.apiserver.registry.objects import has_condition, set_condition
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
 from kubewright_controlplane.apiserver.user import UserInfo
 from kubewright_controlplane.apiserver.webhooks.client import reason_of
-from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady, ServiceResolver
+from kubewright_controlplane.apiserver.webhooks.services import SERVICE_LABEL, SLICES, ServiceNotReady, ServiceResolver
 
 _INTERVAL: Final = 30.0
 _FIRST_RETRY: Final = 0.1
@@ -131,7 +131,7 @@ class Aggregator:
             known = None
         if server is not None:
             known = known or self._begin(event.entry.name, server)
-            known.is_available = _is_available(obj)
+            known.is_available = has_condition(obj, "Available")
             known.changed.set()
 
     def _begin(self, name: str, server: ExtensionServer) -> Extension:
@@ -205,8 +205,3 @@ class Aggregator:
         set_condition(obj, condition, time.format(self._clock.now()))
         if obj["status"] != target.old.get("status"):
             registry.replace(target, obj)
-
-
-def _is_available(obj: JSONObject) -> bool:
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Available" and each.get("status") == "True" for each in conditions)

@@ -6,7 +6,6 @@ Follows k8s.io/kube-aggregator pkg/controllers/status/remote.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Final
 
 from kubewright.machinery.errors import ConnectionFailed
@@ -16,10 +15,7 @@ from kubewright_controlplane.apiserver.aggregator.client import ExtensionClients
 from kubewright_controlplane.apiserver.aggregator.documents import AGGREGATOR
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.webhooks.client import reason_of
-from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady
-
-SLICES: Final = "endpointslices.discovery.k8s.io"
-SERVICE_LABEL: Final = "kubernetes.io/service-name"
+from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady, slices_of
 
 _ATTEMPTS: Final = 5
 _SECONDS: Final = 5.0
@@ -58,19 +54,13 @@ def _missing(resources: ResourceSet, server: ExtensionServer) -> JSONObject | No
     names = [each.get("name") or "" for each in spec.get("ports") or () if each.get("port") == server.port]
     if not names:
         return _condition("False", "ServicePortError", f"{where} is not listening on port {server.port}")
-    slices = list(_slices(resources, server))
+    slices = list(slices_of(resources, server.namespace, server.name))
     if not slices:
         return _condition("False", "EndpointsNotFound", f"cannot find endpointslices for {where}")
     if not any(_has_endpoint(each, names[0]) for each in slices):
         message = f'endpointslices for {where} have no addresses with port name "{names[0]}"'
         return _condition("False", "MissingEndpoints", message)
     return None
-
-
-def _slices(resources: ResourceSet, server: ExtensionServer) -> Iterator[JSONObject]:
-    for entry in resources.registry(SLICES).entries(server.namespace):
-        if entry.labels.get(SERVICE_LABEL) == server.name:
-            yield resources.decode(entry.data)
 
 
 def _has_endpoint(document: JSONObject, port_name: str) -> bool:

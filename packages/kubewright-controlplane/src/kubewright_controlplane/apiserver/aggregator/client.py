@@ -3,7 +3,7 @@
 Guarantees
     The user of a request is the one that this server has authenticated, whatever headers the client sends.
     A response is streamed: a slow client slows its extension server down, and at most 256 KiB are kept between them.
-    A head that takes longer than `_HEAD_SECONDS` is an error. So is one of more than 64 KiB after an upgrade.
+    A head that takes longer than `_HEAD_SECONDS` is an error.
 
 Follows k8s.io/kube-aggregator pkg/apiserver/handler_proxy.go and k8s.io/client-go transport.NewAuthProxyRoundTripper.
 """
@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from kubewright.http import wire
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import Handler, Request, Response, Tunnel
-from kubewright.machinery.errors import ConnectionFailed
+from kubewright.http.message import Handler, Request, Response
+from kubewright.http.tls import accept_any_server
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.aggregator.frontproxy import FrontProxy
-from kubewright_controlplane.apiserver.forwarding import HOP_BY_HOP, answered, forwarded
+from kubewright_controlplane.apiserver.forwarding import answered, forwarded
 from kubewright_controlplane.apiserver.pki import load_pair
+from kubewright_controlplane.apiserver.upgrading import Program, upgrade
 from kubewright_controlplane.apiserver.user import UserInfo
 from kubewright_controlplane.apiserver.webhooks.client import client_context
 from kubewright_controlplane.apiserver.webhooks.services import ServiceResolver
@@ -34,8 +34,6 @@ _HEAD_SECONDS: Final = 60.0
 _CONNECT_SECONDS: Final = 10.0
 _MAX_CLIENTS: Final = 200
 _MAX_DOCUMENT: Final = 16 * 1024 * 1024
-_MAX_HEAD: Final = 64 << 10
-_CHUNK: Final = 64 << 10
 _TOKEN: Final = "!#$&'*+-.^_`|~"
 """What a header's name may contain in addition to letters and digits, without the percent sign that escapes others."""
 
@@ -108,10 +106,12 @@ class ExtensionClients:
         if handler is not None:
             return await handler(_with_user(sent, user))
         address = self.address(server)
-        if request.upgrade:
-            return await self._upgrade(server, address, sent, request.headers, user)
-        client = self._client(server, address)
         user_headers = list(_user_headers(user))
+        if request.upgrade:
+            program = Program(urlsplit(_origin(address)).netloc, address, self._context(server), server.host)
+            response = await upgrade(program, sent, user_headers, request.headers["upgrade"])
+            return response if response.tunnel else replace(response, headers=_answered(response.headers))
+        client = self._client(server, address)
         response = await client.send(sent, headers=user_headers, timeout=None, stream=request.method != "HEAD")
         return Response(response.status, _answered(response.headers), response.body)
 
@@ -145,90 +145,9 @@ class ExtensionClients:
     def _context(self, server: ExtensionServer) -> ssl.SSLContext:
         context = client_context(server.ca)
         if server.is_insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
+            accept_any_server(context)
         load_pair(context, self._front_proxy.pair)
         return context
-
-    async def _upgrade(
-        self,
-        server: ExtensionServer,
-        address: tuple[str, int],
-        request: Request,
-        given: Mapping[str, str],
-        user: UserInfo,
-    ) -> Response:
-        """Ask the extension server to change the protocol, and connect the client to it if it does."""
-        wanted = [(name, given[name]) for name in ("upgrade",) if name in given]
-        lines = [("host", urlsplit(_origin(address)).netloc), *request.headers.items(), ("connection", "Upgrade")]
-        head = wire.request_line(request.method, request.target) + wire.lines([*lines, *wanted, *_user_headers(user)])
-        try:
-            async with asyncio.timeout(_HEAD_SECONDS):
-                reader, writer = await asyncio.open_connection(
-                    *address, ssl=self._context(server), server_hostname=server.host, limit=_MAX_HEAD
-                )
-                writer.write(wire.encode(f"{head}\r\n") + request.body)
-                status, headers = _parse_head(await reader.readuntil(b"\r\n\r\n"))
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
-            raise ConnectionFailed(f"cannot upgrade the connection to {server.host}: {error}") from error
-        if status != 101:
-            return await _refused(status, headers, reader, writer)
-        kept = {name: value for name, value in headers.items() if name not in HOP_BY_HOP or name == "upgrade"}
-
-        async def begin(tunnel: Tunnel) -> None:
-            await _relay(tunnel, reader, writer)
-
-        return Response(101, kept, tunnel=begin)
-
-
-async def _refused(
-    status: int, headers: dict[str, str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> Response:
-    """Return an answer that does not change the protocol. Its body has a length, or is left out."""
-    try:
-        length = headers.get("content-length", "0")
-        size = min(int(length), _MAX_HEAD) if length.isdecimal() else 0
-        async with asyncio.timeout(_CONNECT_SECONDS):
-            body = await reader.readexactly(size)
-    except (OSError, TimeoutError, asyncio.IncompleteReadError):
-        body = b""
-    finally:
-        writer.transport.abort()
-    return Response(status, _answered(headers), body)
-
-
-async def _relay(tunnel: Tunnel, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy bytes in both directions until one side ends."""
-
-    async def upload() -> None:
-        while True:
-            writer.write(await tunnel.read())
-            await writer.drain()
-
-    async def download() -> None:
-        while data := await reader.read(_CHUNK):
-            await tunnel.write(data)
-
-    directions = [asyncio.ensure_future(upload()), asyncio.ensure_future(download())]
-    try:
-        await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for each in directions:
-            each.cancel()
-        await asyncio.gather(*directions, return_exceptions=True)
-        writer.transport.abort()
-
-
-def _parse_head(data: bytes) -> tuple[int, dict[str, str]]:
-    """Return status and headers. Raises ValueError."""
-    first, *lines = wire.text(data).split("\r\n")
-    _, _, rest = first.partition(" ")
-    headers: dict[str, str] = {}
-    for line in filter(None, lines):
-        name, _, value = line.partition(":")
-        key, value = name.strip().lower(), value.strip()
-        headers[key] = f"{headers[key]}, {value}" if key in headers else value
-    return int(rest[:3]), headers
 
 
 def _origin(address: tuple[str, int]) -> str:

@@ -39,8 +39,10 @@ class InstanceStrategy(Strategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         if self._scale is None:
             return []
-        errors = replica_errors(obj, self._scale["specReplicasPath"], self._scale["statusReplicasPath"])
-        return errors + _selector_errors(obj, self._scale.get("labelSelectorPath"))
+        return replica_errors(obj, self._scale["specReplicasPath"]) + _scale_status_errors(obj, self._scale)
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return _scale_status_errors(obj, self._scale) if self._scale is not None else []
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         had = (old["metadata"].get("finalizers") or ()) if old else ()
@@ -116,6 +118,10 @@ def replica_errors(obj: JSONObject, *paths: str) -> list[FieldError]:
         elif value > _MAX_INT32:
             errors.append(invalid(path, value, f"should be less than or equal to {_MAX_INT32}"))
     return errors
+
+
+def _scale_status_errors(obj: JSONObject, scale: Mapping[str, str]) -> list[FieldError]:
+    return replica_errors(obj, scale["statusReplicasPath"]) + _selector_errors(obj, scale.get("labelSelectorPath"))
 
 
 def _selector_errors(obj: JSONObject, path: str | None) -> list[FieldError]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.approval import approval_condition
-from kubewright_controlplane.apiserver.registry.objects import set_condition
+from kubewright_controlplane.apiserver.registry.objects import has_condition, set_condition
 
 _SINGLE: Final = (("plural", "Plural"), ("singular", "Singular"))
 _KINDS: Final = (("kind", "Kind"), ("listKind", "ListKind"))
@@ -73,11 +73,6 @@ def accept_names(crd: JSONObject, taken: NamesInUse, now: str) -> None:
 
 def is_established(crd: JSONObject) -> bool:
     return has_condition(crd, "Established")
-
-
-def has_condition(crd: JSONObject, kind: str) -> bool:
-    conditions = (crd.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == kind and each.get("status") == "True" for each in conditions)
 
 
 def set_terminating(crd: JSONObject, reason: str, message: str, now: str, *, holds: bool) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
@@ -15,6 +14,7 @@ from typing import Final
 
 from kubewright.machinery.errors import InternalError
 from kubewright.machinery.fields import FieldError
+from kubewright.machinery.gvk import version_order
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.apiextensions.columns import printer
 from kubewright_controlplane.apiserver.apiextensions.conversion import WebhookConverter, declared_converter
@@ -31,10 +31,8 @@ from kubewright_controlplane.apiserver.registry.views import ScaleView, StatusVi
 from kubewright_controlplane.schema.steps import lengthen
 from kubewright_controlplane.schema.structural.schema import Schema
 
-_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _LARGE: Final = 32 * 1024
 """Bytes of a schema that is compiled on the worker."""
-_STABILITY: Final = {None: 2, "beta": 1, "alpha": 0}
 
 
 def resources_of(
@@ -54,15 +52,6 @@ def stored_resource(crd: JSONObject) -> Resource:
 
 def _unchanged(obj: JSONObject) -> JSONObject:
     return obj
-
-
-def version_order(name: str) -> tuple[int, int, int, int, str]:
-    """Sort key of versions: v2, v1, v2beta1, v1beta2, v1alpha1, then others by name."""
-    found = _VERSION.fullmatch(name)
-    if found is None:
-        return (1, 0, 0, 0, name)
-    major, stability, minor = found.groups()
-    return (0, -_STABILITY[stability], -int(major), -int(minor or 0), name)
 
 
 def storage_version(crd: JSONObject) -> str:
@@ -106,6 +95,7 @@ def _resource(
         converter=converter,
         load_printer=partial(printer, version.get("additionalPrinterColumns")),
         custom=True,
+        declared_versions=frozenset(f"{group}/{each['name']}" for each in spec["versions"]),
         openapi_schema=version["schema"]["openAPIV3Schema"],
         selectable_fields=fields,
         storage_version_hash=_storage_version_hash(group, storage_version(crd), kind),

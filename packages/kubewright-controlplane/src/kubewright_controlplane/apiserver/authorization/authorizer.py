@@ -12,6 +12,7 @@ import msgspec
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
+from kubewright_controlplane.apiserver.authorization.nodes import NodeAuthorizer, NodesAndRBAC
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
 from kubewright_controlplane.apiserver.authorization.rules import decode_rules
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
@@ -31,8 +32,11 @@ _KINDS: Final = {
 }
 
 
-def build_authorizer(resources: ResourceSet, *, allow_all: bool = False) -> RBAC:
-    """Build an authorizer that observes the roles and bindings of a server, or one that allows every request."""
+def build_authorizer(resources: ResourceSet, *, allow_all: bool = False, nodes: bool = True) -> NodesAndRBAC:
+    """Build an authorizer that observes the roles and bindings of a server, or one that allows every request.
+
+    With `nodes`, the Node authorizer decides too.
+    """
     rbac = RBAC(allow_all=allow_all)
     for kind, plural in _KINDS.items():
 
@@ -46,7 +50,7 @@ def build_authorizer(resources: ResourceSet, *, allow_all: bool = False) -> RBAC
 
         resources.observe(f"{plural}.rbac.authorization.k8s.io", on_commit)
     Aggregation(resources)
-    return rbac
+    return NodesAndRBAC(NodeAuthorizer(resources) if nodes else None, rbac)
 
 
 class Aggregation:

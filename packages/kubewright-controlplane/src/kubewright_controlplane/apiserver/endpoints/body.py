@@ -28,7 +28,7 @@ from kubewright.machinery.json import DEPTH_LIMIT, JSONArray, JSONObject, is_arr
 from kubewright.machinery.patch import json_patch, merge_patch
 from kubewright_controlplane.apiserver import catalog, protobuf
 from kubewright_controlplane.apiserver.endpoints.answers import ENCODINGS, JSON, PROTOBUF, YAML
-from kubewright_controlplane.apiserver.registry.failures import full_name
+from kubewright_controlplane.apiserver.registry.failures import written_name
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import (
     Nonconforming,
@@ -204,7 +204,7 @@ def check_patched(obj: JSONObject, expected: GroupVersionKind, content_type: str
     if not custom:
         check_kind(obj, expected, custom=False)
         return
-    name = full_name(obj).rpartition("/")[2]
+    _, name = written_name(obj)
     kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
     if kind != expected.kind:
         raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
@@ -257,7 +257,7 @@ def _reject_custom(obj: JSONObject, kind: str, api_version: str, expected: Group
     if api_version != expected.api_version:
         wanted = f"does not match the expected API version ({expected.api_version})"
         raise BadRequest(f"the API version in the data ({api_version}) {wanted}")
-    name = full_name(obj).rpartition("/")[2]
+    _, name = written_name(obj)
     raise Invalid.of(kind, expected.group, name, [invalid("kind", kind, f"must be {expected.kind}")])
 
 
@@ -271,8 +271,13 @@ def written_fields(body: bytes, obj: object) -> list[WrittenField]:
     plain = b'" :' not in body and b"\\u0022" not in body
     if plain and body.count(b'":') == encode_json(obj).count(b'":'):
         return []
-    fields = list(_fields(json.loads(repaired(body), object_pairs_hook=_Pairs), ""))
+    fields = _every_field(body)
     return fields if any(each.is_duplicate for each in fields) else []
+
+
+def _every_field(body: bytes) -> list[WrittenField]:
+    """Return all fields of a JSON body, in order."""
+    return list(_fields(json.loads(repaired(body), object_pairs_hook=_Pairs), ""))
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -366,7 +371,7 @@ def patch_errors(body: bytes, content_type: str, patch: Any) -> list[str]:
     _check_operations(patch)
     unknown = {f"[{index}].{key}" for index, each in enumerate(patch) for key in each if key not in _OPERATION_FIELDS}
     if unknown and not written:
-        written = list(_fields(json.loads(repaired(body), object_pairs_hook=_Pairs), ""))
+        written = _every_field(body)
     return [f"json patch {each}" for each in strict_errors(written, unknown)]
 
 

@@ -5,16 +5,12 @@ The aggregator fills it in; discovery and OpenAPI only read it. So a slow extens
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kubewright.machinery.gvk import GroupVersion
+from kubewright.machinery.gvk import GroupVersion, version_order
 from kubewright.machinery.json import JSONObject
-
-_KUBE_VERSION: Final = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
-_STABILITY: Final = {None: 2, "beta": 1, "alpha": 0}
 
 
 class Priority(NamedTuple):
@@ -80,15 +76,8 @@ class Extensions:
         for gv in sorted(versions, key=lambda gv: (-self._priority(gv).group, f"{gv.version}.{gv.group}")):
             groups.setdefault(gv.group, []).append(gv.version)
         for group, listed in groups.items():
-            listed.sort(key=lambda version: self._version_key(GroupVersion(group, version)), reverse=True)
+            listed.sort(key=lambda each: (-self._priority(GroupVersion(group, each)).version, version_order(each)))
         return groups
 
     def _priority(self, gv: GroupVersion) -> Priority:
         return OWN if gv.group == "apiregistration.k8s.io" else self._priorities.get(gv, DEFAULT)
-
-    def _version_key(self, gv: GroupVersion) -> tuple[int, int, int, int, str]:
-        """Return the sort key of a version: its priority, then v2, v1, v2beta1, v1beta2, v1alpha1, then all others."""
-        found = _KUBE_VERSION.fullmatch(gv.version)
-        if found is None:
-            return (self._priority(gv).version, -1, 0, 0, gv.version)
-        return (self._priority(gv).version, _STABILITY[found[2]], int(found[1]), int(found[3] or 0), "")

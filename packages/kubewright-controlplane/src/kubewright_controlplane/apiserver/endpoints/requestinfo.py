@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote
 from kubewright.http.message import Request
 from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
-from kubewright.machinery.integers import parse_int
+from kubewright.machinery.integers import parse_flag, parse_int
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import FieldRequirement, FieldSelector, Selector
 from kubewright.machinery.time import parse_duration
@@ -56,7 +56,7 @@ class Query:
 
     def flag(self, name: str) -> bool:
         """Return a boolean: true if present and neither `false` nor `0`. As in Go, `?watch` alone is true."""
-        return name in self._values and self._values[name] not in ("false", "0")
+        return name in self._values and parse_flag(self._values[name])
 
     def optional_flag(self, name: str) -> bool | None:
         return self.flag(name) if name in self._values else None

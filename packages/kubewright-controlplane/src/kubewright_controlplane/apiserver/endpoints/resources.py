@@ -495,7 +495,7 @@ def _connect_options(subresource: Connection, request: Request) -> JSONObject | 
     if subresource.kind is None:
         return None
     kind = {"kind": subresource.kind.kind, "apiVersion": subresource.kind.api_version}
-    return kind | subresource.options(parse_qs(request.query))
+    return kind | subresource.options(parse_qs(request.query, keep_blank_values=True))
 
 
 def _not_allowed() -> MethodNotAllowed:

@@ -7,14 +7,11 @@ Follows k8s.io/apiserver pkg/endpoints/handlers/watch.go.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kubewright.http.message import Request, Response
-from kubewright.machinery.errors import ConnectionFailed
 from kubewright_controlplane.apiserver.registry.watching import Watch
 
 if TYPE_CHECKING:
@@ -28,19 +25,14 @@ async def watch_over_websocket(request: Request, watch: Watch, ending: bytes) ->
 
     Closes the watch if it refuses.
     """
-    from kubewright.http.websocket import accept  # imported lazily: its library is slow to load
+    from kubewright.http.websocket import accept, send_while_open  # imported lazily: its library is slow to load
 
     protocol = request.headers.get("sec-websocket-protocol", "").strip()
 
     async def serve(socket: WebSocket) -> None:
-        sending = asyncio.create_task(_send(socket, watch, ending))
-        listening = asyncio.create_task(_listen(socket))
         try:
-            await asyncio.wait({sending, listening}, return_when=asyncio.FIRST_COMPLETED)
+            await send_while_open(socket, _send(socket, watch, ending))
         finally:
-            sending.cancel()
-            listening.cancel()
-            await asyncio.gather(sending, listening, return_exceptions=True)
             await watch.aclose()
 
     if not _ORIGIN.fullmatch(request.headers.get("origin", "")):
@@ -53,14 +45,6 @@ async def watch_over_websocket(request: Request, watch: Watch, ending: bytes) ->
 
 
 async def _send(socket: WebSocket, watch: AsyncIterator[bytes], ending: bytes) -> None:
-    with suppress(ConnectionFailed):  # the client has disconnected
-        async for chunk in watch:
-            for event in chunk.split(ending)[:-1]:
-                await socket.send_text((event + ending).decode())
-
-
-async def _listen(socket: WebSocket) -> None:
-    """Wait until the client closes. It has nothing to say."""
-    with suppress(ConnectionFailed):
-        while await socket.receive() is not None:
-            pass
+    async for chunk in watch:
+        for event in chunk.split(ending)[:-1]:
+            await socket.send_text((event + ending).decode())

@@ -214,12 +214,6 @@ def _target_errors(path: str, target: JSONObject) -> list[FieldError]:
     return errors
 
 
-def _amount_errors(path: str, amount: str | None) -> list[FieldError]:
-    if amount is None or Quantity.of(amount) > Quantity(0):
-        return []
-    return [invalid(path, str(Quantity.of(amount)), "must be positive")]
-
-
 def reference_errors(
     path: str, reference: JSONObject, *, check_version: bool, needs_group: bool = False
 ) -> list[FieldError]:

@@ -37,7 +37,7 @@ _COLLECTED: Final = frozenset({"ownerReferences", "finalizers", "managedFields",
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
-    rbac = server.authorizer
+    rbac = server.authorizer.rbac
     return {
         "roles": RoleStrategy(rbac, "roles"),
         "clusterroles": RoleStrategy(rbac, "clusterroles"),

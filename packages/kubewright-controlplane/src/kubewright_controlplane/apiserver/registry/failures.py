@@ -58,9 +58,14 @@ def internal_error(why: str) -> InternalError:
 
 def full_name(obj: JSONObject) -> str:
     """Return `namespace/name` of a document whose metadata may have wrong types, which are left out."""
+    return "/".join(written_name(obj))
+
+
+def written_name(obj: JSONObject) -> tuple[str, str]:
+    """Return namespace and name of a document whose metadata may have wrong types, which are left out."""
     metadata = obj.get("metadata")
-    found = [metadata.get(key) for key in ("namespace", "name")] if is_object(metadata) else []
-    return "/".join(each if isinstance(each, str) else "" for each in found) or "/"
+    namespace, name = (metadata.get(key) if is_object(metadata) else "" for key in ("namespace", "name"))
+    return namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else ""
 
 
 def kind_text(kind: GroupVersionKind) -> str:

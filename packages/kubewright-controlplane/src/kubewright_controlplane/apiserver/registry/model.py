@@ -197,6 +197,8 @@ class Strategy:
     """A delete that only marks the object records its grace period and raises the generation. Few kinds do not."""
     selectable_fields: tuple[str, ...] = ()
     """The kind's own field selectors; `fields` returns their values."""
+    unselectable: str = ""
+    """The words in which this kind refuses a field selector, with `{}` for the field. Empty: those of most kinds."""
     stored_field_names: Mapping[str, str] = {}
     """The stored names of selectable fields that have other names in this version."""
     resets_status_on_create: bool = True
@@ -353,6 +355,8 @@ class Resource:
     """Called once, for the first Table. Without a printer, a Table shows name and creation time."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
+    declared_versions: frozenset[str] | None = None
+    """The apiVersions in the CustomResourceDefinition, also those that are not served; None for built-in kinds."""
     openapi_schema: JSONObject | None = None
     """The openAPIV3Schema of a custom resource, for publication; built-in documents come from the catalog."""
     selectable_fields: tuple[str, ...] = ()

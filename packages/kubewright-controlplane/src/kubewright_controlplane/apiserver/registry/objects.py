@@ -102,6 +102,12 @@ def set_condition(obj: JSONObject, condition: JSONObject, now: str) -> None:
     conditions.append({**condition, "lastTransitionTime": now})
 
 
+def has_condition(obj: JSONObject, kind: str) -> bool:
+    """Return whether a condition in an object's status is true."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(each.get("type") == kind and each.get("status") == "True" for each in conditions)
+
+
 # Fitting a document to its kind
 
 

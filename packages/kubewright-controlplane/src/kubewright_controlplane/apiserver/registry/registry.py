@@ -419,6 +419,7 @@ class Registry:
                 schema=self.resource.schema,
                 ignored=self.resource.reset_fields(subresource),
                 in_version=self._in_version,
+                versions=self.resource.declared_versions,
             )
         except BadRequest:  # an item of a list without its keys: validation reports it better
             new["metadata"].pop("managedFields", None)
@@ -438,6 +439,7 @@ class Registry:
             schema=self.resource.schema,
             ignored=self.resource.reset_fields(subresource),
             in_version=self._in_version,
+            versions=self.resource.declared_versions,
         )
 
     @property

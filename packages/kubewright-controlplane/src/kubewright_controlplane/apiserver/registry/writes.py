@@ -163,8 +163,8 @@ class Create:
         errors = self._prepare(obj)
         if errors:
             raise invalid_object(registry.resource, metadata, errors)
-        registry.admission.validate(attributes)
         self._call.warnings.extend(registry.resource.strategy.warnings(obj, None))
+        registry.admission.validate(attributes)
 
     def _prepare(self, obj: JSONObject) -> list[FieldError]:
         """Normalize and validate a new object. Returns the errors found."""
@@ -247,9 +247,9 @@ class Update:
         if errors:
             kind = self._error_kind()
             raise Invalid.of(kind.kind, kind.group, new["metadata"].get("name") or "", errors)
-        registry.admission.validate(attributes)
         if self._target.subresource != "status":
             self._call.warnings.extend(registry.resource.strategy.warnings(new, self._target.old))
+        registry.admission.validate(attributes)
         self._is_unchanged = self._equals_stored(new)
 
     def _equals_stored(self, new: JSONObject) -> bool:
@@ -269,7 +269,9 @@ class Update:
             errors = strategy.validate(new) + strategy.validate_update(new, old)
         if strategy.has_generation and _differs(new, old, except_status=resource.has_status):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        return meta.validate(resource, new["metadata"]) + resource.schema.validate(new, old) + errors
+        is_status = target.subresource == "status"
+        found = resource.schema.validate_status(new, old) if is_status else resource.schema.validate(new, old)
+        return meta.validate(resource, new["metadata"]) + found + errors
 
     def _error_kind(self) -> GroupVersionKind:
         """Return the kind that errors of this write name."""

@@ -17,8 +17,9 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.ports import LOOPBACK_PODS, POD_NETWORK, process_port
 
-_SERVICE: Final = "kubernetes.io/service-name"
-_SLICES: Final = "endpointslices.discovery.k8s.io"
+SERVICE_LABEL: Final = "kubernetes.io/service-name"
+"""The label of an EndpointSlice with the name of its Service."""
+SLICES: Final = "endpointslices.discovery.k8s.io"
 
 
 class ServiceNotReady(Exception):
@@ -70,10 +71,7 @@ class ServiceResolver:
 
     def _sliced(self, namespace: str, service: str, port: str) -> Iterator[tuple[str, int]]:
         """Yield the ready endpoints in the EndpointSlices of a Service."""
-        for entry in self._resources.registry(_SLICES).entries(namespace):
-            if entry.labels.get(_SERVICE) != service:
-                continue
-            document = self._resources.decode(entry.data)
+        for document in slices_of(self._resources, namespace, service):
             numbers = [each.get("port") for each in document.get("ports") or () if (each.get("name") or "") == port]
             for endpoint in document.get("endpoints") or ():
                 if numbers and numbers[0] and (endpoint.get("conditions") or {}).get("ready") is not False:
@@ -87,6 +85,13 @@ class ServiceResolver:
             for address in subset.get("addresses") or ():
                 if numbers:
                     yield address["ip"], numbers[0]
+
+
+def slices_of(resources: ResourceSet, namespace: str, service: str) -> Iterator[JSONObject]:
+    """Yield the EndpointSlices of a Service."""
+    for entry in resources.registry(SLICES).entries(namespace):
+        if entry.labels.get(SERVICE_LABEL) == service:
+            yield resources.decode(entry.data)
 
 
 def process_target(host: str, port: int) -> tuple[str, int] | None:

@@ -243,7 +243,11 @@ class AutoscalerReconciler:
         if spec.pods is not None:
             return await self._by_pods(ctx, spec.pods, selector, current)
         metric, target = _source_of(spec)
-        usage = await self._value(ctx.request.namespace or "", spec)
+        namespace = ctx.request.namespace or ""
+        if spec.object_ is not None:
+            usage = await self._custom.of_object(namespace, spec.object_.described_object, metric)
+        else:
+            usage = await self._custom.external(namespace, metric)
         tolerance = _tolerance(ctx.object)
         if target.average_value is not None:
             share = Quantity.parse(target.average_value).milli_value
@@ -279,12 +283,6 @@ class AutoscalerReconciler:
         value = MetricValueStatus(average_value=_milli(proposal.average))
         status = MetricStatus(type="Pods", pods=PodsMetricStatus(metric=metric, current=value))
         return proposal, f"pods metric {metric.name}", status
-
-    async def _value(self, namespace: str, spec: MetricSpec) -> int:
-        if spec.object_ is not None:
-            return await self._custom.of_object(namespace, spec.object_.described_object, spec.object_.metric)
-        metric, _ = _source_of(spec)
-        return await self._custom.external(namespace, metric)
 
     async def _by_resource(
         self,

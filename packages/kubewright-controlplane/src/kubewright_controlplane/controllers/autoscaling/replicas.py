@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from kubewright.apis.core.v1 import Pod
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.common.pods import condition
+from kubewright_controlplane.common.pods import condition, is_ready
 from kubewright_controlplane.controllers.autoscaling.usage import Sample
 
 _CPU_START: Final = timedelta(minutes=5)
@@ -116,7 +116,7 @@ def by_value(usage: int, target: int, pods: Sequence[Pod], current: int, toleran
         raise MetricFailed(
             "unable to calculate ready pods: no pods returned by selector while calculating replica count"
         )
-    return math.ceil(ratio * sum(1 for pod in pods if pod.status.phase == "Running" and _is_ready(pod)))
+    return math.ceil(ratio * sum(1 for pod in pods if pod.status.phase == "Running" and is_ready(pod)))
 
 
 def by_share(usage: int, target: int, current: int, tolerance: Tolerance) -> Proposal:
@@ -171,11 +171,6 @@ def _is_unready(pod: Pod, sample: Sample, now: datetime) -> bool:
     if start + _CPU_START > now:
         return ready.status == "False" or (sample.at is not None and sample.at < moved + sample.window)
     return ready.status == "False" and start + _READY_START > moved
-
-
-def _is_ready(pod: Pod) -> bool:
-    ready = condition(pod, "Ready")
-    return ready is not None and ready.status == "True"
 
 
 def _request_of(pod: Pod, resource: str, container: str) -> int:

@@ -11,7 +11,7 @@ from kubewright.apis.core.v1 import PersistentVolumeClaim, PersistentVolumeClaim
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.controllers import Context, Controller, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate
-from kubewright_controlplane.common.volumes import ephemeral_claim_name
+from kubewright_controlplane.common.volumes import claim_name
 
 NAME: Final = "ephemeral-volume-controller"
 
@@ -24,14 +24,14 @@ class EphemeralVolumes:
         if pod.metadata.deletion_timestamp is not None:
             return
         for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
             template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
-            if template is not None:
-                await _ensure_claim(ctx, volume.name, template)
+            if name is not None and template is not None:
+                await _ensure_claim(ctx, volume.name, name, template)
 
 
-async def _ensure_claim(ctx: Context[Pod], volume: str, template: PersistentVolumeClaimTemplate) -> None:
+async def _ensure_claim(ctx: Context[Pod], volume: str, name: str, template: PersistentVolumeClaimTemplate) -> None:
     pod = ctx.object
-    name = ephemeral_claim_name(pod, volume)
     claim = await ctx.get_or_none(PersistentVolumeClaim, name)
     if claim is not None:
         if not any(each.uid == pod.metadata.uid and each.controller for each in claim.metadata.owner_references):

@@ -25,7 +25,7 @@ from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from kubewright.machinery import time
-from kubewright.machinery.errors import BadRequest, Conflict, StatusCause, StatusDetails
+from kubewright.machinery.errors import BadRequest, Conflict, InternalError, StatusCause, StatusDetails
 from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object, quoted
 from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.ownership.fieldset import FieldSet, check_fields_v1
@@ -74,6 +74,7 @@ def update(
     schema: Schema,
     ignored: FieldSet = NOTHING,
     in_version: InVersion | None = None,
+    versions: frozenset[str] | None = None,
 ) -> None:
     """Set `new["metadata"]["managedFields"]` for a create (`old` is None), update or patch by `manager`.
 
@@ -81,9 +82,12 @@ def update(
     because the kind's strategy resets them. An object without managedFields stays without them until the first apply.
 
     `in_version` converts the object for managers that own fields in other versions. None: all versions have the same
-    fields.
+    fields. If a manager owns fields in a version that is not in `versions`, all managedFields are removed.
     """
     managers = Managers.of_update(old, new, subresource)
+    if managers.unknown_version(versions):
+        new["metadata"].pop("managedFields", None)
+        return
     if old is None or managers.entries:
         owner = Owner(manager or "unknown", "Update", api_version, subresource)
         _track(managers, old, new, owner, now, schema, ignored, in_version)
@@ -120,6 +124,7 @@ def apply(
     schema: Schema,
     ignored: FieldSet = NOTHING,
     in_version: InVersion | None = None,
+    versions: frozenset[str] | None = None,
 ) -> JSONObject:
     """Return the object after `manager` applied `config` to `live` (None if it does not exist).
 
@@ -127,7 +132,8 @@ def apply(
     result of `applied_fields`, from before `config` was decoded. Fields in it that decoding dropped are unset.
 
     Raises Conflict with a cause for each field that other managers own, unless `force`. Raises BadRequest if `config`
-    has another version, or managedFields of its own.
+    has another version, or managedFields of its own. Raises InternalError if a manager owns fields in a version that
+    is not in `versions` (None: any).
     """
     version = config.get("apiVersion", "")
     if version != api_version:
@@ -138,6 +144,8 @@ def apply(
         raise BadRequest("metadata.managedFields must be nil")
     owner = Owner(manager, "Apply", "", subresource)
     merge = _Apply(live, config, fields, owner, api_version, schema, ignored, in_version)
+    if unknown := merge.managers.unknown_version(versions):
+        raise InternalError(f"request to convert CR to an invalid group/version: {unknown}", reason="")
     if live is not None and not merge.managers.entries:
         first = Owner(_BEFORE_FIRST_APPLY, "Update", api_version, subresource)
         _track(merge.managers, None, live, first, now, schema, ignored, in_version)
@@ -503,6 +511,11 @@ class Managers:
             if managers.entries:
                 return managers
         return cls()
+
+    def unknown_version(self, versions: frozenset[str] | None) -> str:
+        """Return a version that is not in `versions`, and in which a manager owns fields; empty if there is none."""
+        unknown = (each.api_version for each in self.entries.values() if versions and each.api_version not in versions)
+        return next(unknown, "")
 
     def others(self, owner: Owner) -> Iterator[tuple[Owner, Entry]]:
         """Iterate over the entries of all other owners. They may be changed meanwhile."""

@@ -13,6 +13,7 @@ Follows k8s.io/apiextensions-apiserver for custom kinds and encoding/json with a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kubewright.machinery import json as jsons
@@ -101,6 +102,14 @@ class Schema:
         """
         return self._validate(obj, old) if self._validate is not None else []
 
+    def validate_status(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        """Return the errors of an update of `status`. The rest of `obj` is only subject to rules and to the checks of
+        embedded resources and lists.
+
+        Messages name the values with paths that start in `status`, as those of the API server do.
+        """
+        return self._validate_status(obj, old) if self._validate_status is not None else []
+
     @lazy
     def empty(self) -> JSONObject:
         """Return the empty object of this kind, with the fields that Go always writes. It must not be changed."""
@@ -118,23 +127,23 @@ class Schema:
     def _validate(self) -> Validator | None:
         return None if self.root.builtin else compile_validator(self.root)
 
+    @lazy
+    def _validate_status(self) -> Validator | None:
+        return None if self.root.builtin else compile_validator(self.root, only_status=True)
+
 
 # Validation of custom kinds
 
 
-def compile_validator(root: Node) -> Validator:
-    """Compile the validator of a whole document."""
-    check = compile_check(root.spec)
+def compile_validator(root: Node, *, only_status: bool = False) -> Validator:
+    """Compile the validator of a whole document, or of an update of its `status`."""
+    value_errors = _compile_status_check(root) if only_status else _compile_value_check(root)
     embedded_errors = compile_embedded_check(root)
     duplicates = compile_duplicates_check(root)
     rules = _rules(root)
 
     def validate(obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
-        found: Errors = []
-        check(obj, None, found)
-        if found and old is not None:
-            found = [(path, error) for path, error in found if not _is_unchanged(path, obj, old, root)]
-        errors = [error for _, error in found]
+        errors = value_errors(obj, old)
         if embedded_errors is not None:
             embedded_errors(obj, None, errors)
         if duplicates is not None and (old is None or not duplicates(old)):
@@ -145,6 +154,39 @@ def compile_validator(root: Node) -> Validator:
         return errors
 
     return validate
+
+
+def _compile_value_check(root: Node) -> Callable[[Any, Any], list[FieldError]]:
+    """Compile the check of a value against its schema. It takes the value and the old one, or None."""
+    check = compile_check(root.spec)
+
+    def errors_of(value: Any, old: Any) -> list[FieldError]:
+        found: Errors = []
+        check(value, None, found)
+        if found and old is not None:
+            found = [(path, error) for path, error in found if not _is_unchanged(path, value, old, root)]
+        return [error for _, error in found]
+
+    return errors_of
+
+
+def _compile_status_check(root: Node) -> Validator:
+    status = root.child("status")
+    if status is None:
+        return lambda obj, old: []
+    check = _compile_value_check(status)
+
+    def errors_of(obj: JSONObject, old: JSONObject | None) -> list[FieldError]:
+        if "status" not in obj:
+            return []
+        errors = check(obj["status"], (old or {}).get("status"))
+        return [replace(error, field=_below_status(error.field)) for error in errors]
+
+    return errors_of
+
+
+def _below_status(field: str) -> str:
+    return "status" if field in ("", UNKNOWN_PATH) else f"status.{field}"
 
 
 def _rules(root: Node) -> Rules | None:
@@ -178,7 +220,7 @@ def _is_unchanged(path: Path, obj: Any, old: Any, node: Node | None) -> bool:
             node = node.items if node is not None else None
         else:
             name = link if isinstance(link, str) else link[0]
-            if depth == 0 and name in ("apiVersion", "kind"):
+            if depth == 0 and name in ("apiVersion", "kind") and node is not None and node.embedded:
                 return False
             old = old.get(name) if is_object(old) else None
             node = node.child(name) if node is not None else None

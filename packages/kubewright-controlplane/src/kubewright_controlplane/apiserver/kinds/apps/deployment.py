@@ -42,7 +42,7 @@ class DeploymentStrategy(Strategy):
         return errors
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
-        return podwarnings.workload_warnings(obj, old, obj["spec"]["template"])
+        return podwarnings.workload_warnings(obj, old)
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec.selector", obj["spec"].get("selector"), old["spec"].get("selector"))

@@ -79,7 +79,7 @@ class StatefulSetStrategy(Strategy):
         return errors + workload.selected_template_errors(_with_claims(spec), "StatefulSet", "")
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
-        changed = old is None or obj["metadata"].get("generation") != old["metadata"].get("generation")
+        changed = podwarnings.is_changed(obj, old)
         found = podwarnings.template_warnings("spec.template", obj["spec"]["template"]) if changed else []
         return [*found, _ALL_REVISIONS] if (obj["spec"].get("revisionHistoryLimit") or 0) < 0 else found
 

@@ -18,7 +18,6 @@ from kubewright_controlplane.apiserver.registry.model import Attributes, Subreso
 
 _FINALIZER: Final = "kubernetes"
 _LABEL: Final = "kubernetes.io/metadata.name"
-_POD_SECURITY: Final = "pod-security.kubernetes.io/"
 _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 
 
@@ -54,20 +53,12 @@ class NamespaceStrategy(PlainStrategy):
         return _finalizer_errors("spec.finalizers", obj.get("spec") or {})
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        phase = (obj.get("status") or {}).get("phase") or ""
+        phase = (obj.get("status") or {}).get("phase") or "Active"
         if not obj["metadata"].get("deletionTimestamp"):
             why = "may only be 'Active' if `deletionTimestamp` is empty"
             return [] if phase == "Active" else [invalid("status.Phase", phase, why)]
         why = "may only be 'Terminating' if `deletionTimestamp` is not empty"
         return [] if phase == "Terminating" else [invalid("status.Phase", phase, why)]
-
-    def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
-        had = (old["metadata"].get("labels") or {}) if old else {}
-        return [
-            f"metadata.labels: {key}: pod security is not enforced by the embedded API server"
-            for key, value in (obj["metadata"].get("labels") or {}).items()
-            if key.startswith(_POD_SECURITY) and "-version" not in key and had.get(key) != value
-        ]
 
     def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}

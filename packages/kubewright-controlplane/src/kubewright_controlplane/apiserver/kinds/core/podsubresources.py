@@ -16,9 +16,11 @@ from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, BadRequest, Conflict, InternalError, Invalid, Status, StatusDetails
 from kubewright.machinery.fields import FieldError, forbidden, not_supported, required
 from kubewright.machinery.gvk import GroupVersionKind
+from kubewright.machinery.integers import parse_flag
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core import podspec
 from kubewright_controlplane.apiserver.kinds.core.logoptions import check_log_options
+from kubewright_controlplane.apiserver.kinds.core.logsockets import log_over_websocket
 from kubewright_controlplane.apiserver.kinds.generic import existing, success
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Connection, Strategy, View
@@ -140,11 +142,14 @@ class Log(Connection):
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
-        query = parse_qs(request.query)
+        query = parse_qs(request.query, keep_blank_values=True)
         check_log_options(query)
         container = _container(pod, query.get("container", [""])[0])
         answer = await self._kubelet_log(request, attributes, container)
-        return answer if answer is not None else self._simulated_log(pod, container)
+        if answer is None:
+            answer = self._simulated_log(pod, container)
+        is_stream = request.upgrade == "websocket" and answer.status == 200
+        return await log_over_websocket(request, answer) if is_stream else answer
 
     async def _kubelet_log(self, request: Request, attributes: Attributes, container: str) -> Response | None:
         """Return the kubelet's answer; None if the container is not running."""
@@ -183,9 +188,7 @@ class ExecConnection(Connection):
 
     def options(self, query: Mapping[str, Sequence[str]]) -> JSONObject:
         options: JSONObject = {
-            name: True
-            for name in ("stdin", "stdout", "stderr", "tty")
-            if query.get(name, ["false"])[0] in ("true", "1")
+            name: True for name in ("stdin", "stdout", "stderr", "tty") if parse_flag(query.get(name, ["false"])[0])
         }
         if query.get("container"):
             options["container"] = query["container"][0]
@@ -195,7 +198,7 @@ class ExecConnection(Connection):
 
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         pod = existing(self.resources, "pods", attributes.name, attributes.namespace)
-        query = parse_qs(request.query)
+        query = parse_qs(request.query, keep_blank_values=True)
         container = _container(pod, query.get("container", [""])[0])
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
         return await self._forward(replace(request, target=f"/{self.what}/{path}?{_kubelet_query(query)}"), attributes)
@@ -224,24 +227,19 @@ class PortForward(ExecConnection):
     async def connect(self, request: Request, attributes: Attributes) -> Response:
         existing(self.resources, "pods", attributes.name, attributes.namespace)
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name))
-        ports = urlencode([("port", str(each)) for each in self.options(parse_qs(request.query)).get("ports", ())])
+        ports = urlencode(
+            [
+                ("port", str(each))
+                for each in self.options(parse_qs(request.query, keep_blank_values=True)).get("ports", ())
+            ]
+        )
         return await self._forward(replace(request, target=f"/portForward/{path}?{ports}"), attributes)
 
 
 def _kubelet_query(query: Mapping[str, Sequence[str]]) -> str:
     """Return the options of `exec` and `attach` with the names that kubelets use."""
-    wanted = [(word, "1") for name, word in _CHANNELS.items() if query.get(name, ["false"])[0] in ("true", "1")]
+    wanted = [(word, "1") for name, word in _CHANNELS.items() if parse_flag(query.get(name, ["false"])[0])]
     return urlencode([*wanted, *(("command", each) for each in query.get("command", ()))])
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnsupportedConnection(Connection):
-    """Connections to a container or Node that are not supported, and are rejected."""
-
-    what: str
-
-    async def connect(self, request: Request, attributes: Attributes) -> Response:
-        raise unsupported(self.what, attributes)
 
 
 def unsupported(what: str, attributes: Attributes, why: str = "") -> APIError:

@@ -71,15 +71,22 @@ def template_warnings(path: str, template: JSONObject) -> list[str]:
     return [*found, *_affinity_warnings(f"{at}spec.affinity", spec.get("affinity") or {})]
 
 
-def workload_warnings(obj: JSONObject, old: JSONObject | None, template: JSONObject) -> list[str]:
-    """Return the warnings about the `spec.template` of a new or changed workload, whose Pods are named after it."""
-    if old is not None:
-        changed = obj["metadata"].get("generation") != old["metadata"].get("generation")
-        return template_warnings("spec.template", template) if changed else []
-    return [*name_warnings(obj), *template_warnings("spec.template", template)]
+def workload_warnings(obj: JSONObject, old: JSONObject | None, path: str = "spec") -> list[str]:
+    """Return the warnings about the template below `path` of a new or changed workload, and about its name."""
+    if not is_changed(obj, old):
+        return []
+    owner = obj
+    for field in path.split("."):
+        owner = owner[field]
+    return [*(_name_warnings(obj) if old is None else ()), *template_warnings(f"{path}.template", owner["template"])]
 
 
-def name_warnings(obj: JSONObject) -> list[str]:
+def is_changed(obj: JSONObject, old: JSONObject | None) -> bool:
+    """Return whether an object is new, or its spec differs from that of the old one."""
+    return old is None or obj["metadata"].get("generation") != old["metadata"].get("generation")
+
+
+def _name_warnings(obj: JSONObject) -> list[str]:
     """Return the warning about a name that is not a DNS label, although Pods are named after it."""
     wrong = names.dns1123_label(obj["metadata"]["name"])
     why = (

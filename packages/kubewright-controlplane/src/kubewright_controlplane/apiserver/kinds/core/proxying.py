@@ -1,8 +1,8 @@
-"""`pods/proxy` and `services/proxy`: HTTP requests that the server passes on to a program.
+"""`pods/proxy`, `services/proxy` and `nodes/proxy`: HTTP requests that the server passes on to a program or a kubelet.
 
 The name may contain a port and a scheme: `web`, `web:8080`, `web:http`, `https:web:8443`. Only Pods that run as
 processes get requests, because other addresses may belong to machines that a client must not reach. TLS certificates
-are not verified. A request that changes the protocol of its connection is passed on as an ordinary one.
+are not verified. A request may change the protocol of its connection, to WebSocket for example.
 
 Follows k8s.io/apimachinery pkg/util/proxy, and k8s.io/kubernetes pkg/registry/core/pod and pkg/registry/core/service.
 """
@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import Request, Response
+from kubewright.http.message import Handler, Request, Response
+from kubewright.http.tls import accept_any_server
 from kubewright.machinery.errors import (
     BadRequest,
     ConfigError,
@@ -25,6 +26,7 @@ from kubewright.machinery.errors import (
     ServiceUnavailable,
 )
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver import upgrading
 from kubewright_controlplane.apiserver.forwarding import answered, forwarded
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import unsupported
 from kubewright_controlplane.apiserver.kinds.generic import existing
@@ -34,6 +36,8 @@ from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady,
 
 _SEGMENTS: Final = 8
 """The parts of a path up to `proxy`: `/api/v1/namespaces/default/services/web/proxy`."""
+_NODE_SEGMENTS: Final = 6
+"""The same: `/api/v1/nodes/one/proxy`."""
 
 
 class Program(NamedTuple):
@@ -88,6 +92,8 @@ class _Proxy(Connection):
         path = f"/{parts[_SEGMENTS]}" if len(parts) > _SEGMENTS else "/"
         sent = replace(request, target=f"{path}{_query(request)}", headers=forwarded(request))
         try:
+            if request.upgrade:
+                return await _upgrade(program, sent, request.headers["upgrade"])
             return await _ask(program, sent, "/".join(parts[:_SEGMENTS]))
         except (ConnectionFailed, DeadlineExceeded, ConfigError, ValueError) as error:
             raise ServiceUnavailable(f"error trying to reach service: {error}") from error
@@ -124,6 +130,30 @@ class ServiceProxy(_Proxy):
             raise ServiceUnavailable(str(error)) from error
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeProxy(Connection):
+    """Passes a request on to the kubelet of a node, which has the logs and sessions of the Pods that are processes."""
+
+    verbs: tuple[str, ...] = ("create", "delete", "get", "patch", "update")
+    resources: ResourceSet
+    kubelet: Handler | None
+
+    async def connect(self, request: Request, attributes: Attributes) -> Response:
+        node = _Parts.of(attributes.name, "node").name
+        existing(self.resources, "nodes", node, "")
+        if self.kubelet is None:
+            raise unsupported("proxy", attributes, f': node "{node}" is simulated, no Pod runs on it')
+        path = "".join(f"/{part}" for part in request.path.split("/")[_NODE_SEGMENTS:]) or "/"
+        return await self.kubelet(replace(request, target=f"{path}{_query(request)}"))
+
+
+async def _upgrade(program: Program, request: Request, protocol: str) -> Response:
+    context = _unverified() if program.scheme == "https" else None
+    where = upgrading.Program(f"{program.host}:{program.port}", (program.host, program.port), context, program.host)
+    response = await upgrading.upgrade(where, request, (), protocol)
+    return response if response.tunnel else replace(response, headers=answered(response.headers))
+
+
 async def _ask(program: Program, request: Request, prefix: str) -> Response:
     """Return the answer as a stream. Its redirects lead through the proxy."""
     client = HTTPClient(program.origin, ssl=_unverified() if program.scheme == "https" else None)
@@ -152,8 +182,7 @@ async def _closing(response: Response, client: HTTPClient) -> AsyncIterator[byte
 
 def _unverified() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    accept_any_server(context)
     return context
 
 

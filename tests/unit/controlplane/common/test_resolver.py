@@ -9,7 +9,7 @@ import pytest
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import Pod
 from kubewright.models import codec
-from kubewright_controlplane.kubelet.resolver import Resolver, resolver_of
+from kubewright_controlplane.common.resolver import Resolver, resolver_of
 
 MACHINE = Resolver.parse(
     "# by a program\nnameserver 10.0.0.53\nsearch old\nsearch corp.example lan # ours\noptions edns0"

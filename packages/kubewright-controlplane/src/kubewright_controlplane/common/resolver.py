@@ -1,4 +1,4 @@
-"""The `/etc/resolv.conf` of a Pod: how its programs find names.
+"""The `/etc/resolv.conf` of this machine and of a Pod: how programs find names.
 
 Follows k8s.io/kubernetes pkg/kubelet/network/dns.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from kubewright.apis.core.v1 import Pod
 
 DOMAIN: Final = "cluster.local"
+"""The domain of all names of Services and Pods."""
 _NDOTS: Final = "ndots:5"
 """Names with fewer dots are looked up in the search domains first: `web.default.svc` has two."""
 _MAX_NAMESERVERS: Final = 3
@@ -29,8 +31,16 @@ class Resolver:
     """Lines that are kept as they are."""
 
     @classmethod
+    def read(cls, path: Path) -> Resolver:
+        """Read a file; an empty resolver if the file can't be read."""
+        try:
+            return cls.parse(path.read_text(errors="replace"))
+        except OSError:
+            return cls()
+
+    @classmethod
     def parse(cls, text: str) -> Resolver:
-        """Read a file. The last `search` line counts."""
+        """Read the text of a file. The last `search` line counts."""
         nameservers, searches, options, others = list[str](), list[str](), list[str](), list[str]()
         for line in text.splitlines():
             match line.split("#")[0].split():

@@ -1,0 +1,1 @@
+"""PodSecurity: the levels `privileged`, `baseline` and `restricted`, which namespaces choose by their labels."""
