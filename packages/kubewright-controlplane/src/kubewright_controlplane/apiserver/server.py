@@ -64,10 +64,10 @@ _STREAMING_SUBRESOURCES = frozenset({"attach", "exec", "portforward"})
 """Subresources that also require `create`, since the handshake of a WebSocket is always a GET (KEP-4006, since 1.35).
 """
 
-_SELECTING = frozenset({"deletecollection", "list", "watch"})
-"""Verbs whose field selectors matter for authorization."""
 _LONGEST_SELECTOR = 4096
 """Length of a field selector that may grant access to one object: it is parsed before the request is authorized."""
+_SELECTING = frozenset({"deletecollection", "list", "watch"})
+"""Verbs whose field selectors matter for authorization."""
 
 _log = get_logger(__name__)
 
