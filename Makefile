@@ -93,6 +93,7 @@ test-again: .venv/.tools ## Run the tests that failed last time, one after the o
 test-long: .venv/.tools ## Run the tests that `make test` leaves out: the same behavior in more cases.
 	@$(BIN)/python -m pytest tests examples -m long -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
 	@$(BIN)/python -m pytest examples -k thousand -q -n $(WORKERS) --dist=loadgroup $(PYTEST_ARGS)
+	@HYPOTHESIS_PROFILE='new examples' $(BIN)/python -m pytest tests/unit -m hypothesis -q -n $(WORKERS) $(PYTEST_ARGS)
 
 .PHONY: coverage
 coverage: .venv/.tools ## Run the unit tests and print which lines they reach, as information: build/coverage/index.html.

@@ -18,6 +18,7 @@ import pytest
 from kubewright.testing._plugin import target_of
 
 ROOT: Final = Path(__file__).parents[1]
+SAMPLE: Final = "webserver-operator"
 SHORT: Final = ("hostile", "conformance", "unit")
 """Folders of tests that take a short time."""
 
@@ -49,8 +50,12 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start with the tests that take long, so that all workers finish at the same time.
 
-    On another control plane than the embedded one, run only the tests that use the control plane.
+    Of the same end-to-end test in each example, only one is not long. On another control plane than the embedded one,
+    run only the tests that use the control plane.
     """
+    for item in items:
+        if item.path.name == "test_e2e.py" and SAMPLE not in item.path.parts:
+            item.add_marker("long")
     items.sort(key=lambda item: (duration(item.path), item.path))
     if target_of(config) == "embedded":
         return

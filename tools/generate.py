@@ -3,7 +3,7 @@
 built-in kinds          packages/kubewright/src/kubewright/apis, from the catalog
 the examples' manifests examples/*/config, by `kubewright generate`
 the examples' clients   examples/*/client, by `kubewright generate client`
-golden manifests        tests/golden/manifests/*/{config,dist}, by `kubewright generate manifests`, `installer`, `chart`
+golden manifests        tests/golden/manifests/*/{config,dist,bundle,catalog}, by `kubewright generate`
 golden modules          tests/golden/models, by `kubewright generate models`
 golden projects         tests/golden/projects, by `kubewright init`, `create` and `generate`
 transcripts             tests/golden/transcripts, by their commands
@@ -60,8 +60,10 @@ def _steps(arguments: list[str]) -> Iterator[Step]:
         command = [kubewright, "generate", "client", "--output", "client", "--name", name, *arguments]
         yield Step(f"client of {client.parts[-3]}", command, client.parents[1])
     for project in sorted((ROOT / "tests" / "golden" / "manifests").glob("*/pyproject.toml")):
-        for what in ("manifests", "installer", "chart"):
+        for what in ("manifests", "installer", "chart", "bundle"):
             yield Step(f"golden {what}", [kubewright, "generate", what, *arguments], project.parent)
+    released = ROOT / "tests" / "golden" / "manifests" / "full"
+    yield Step("golden catalog", [kubewright, "generate", "catalog", *arguments], released)
     yield Step("golden projects", [sys.executable, ROOT / "tools" / "golden_projects.py", *arguments], ROOT)
     for transcript in sorted((ROOT / "tests" / "golden" / "transcripts").glob("*.txt")):
         command = [sys.executable, "-m", "tools.transcripts", transcript, *arguments]

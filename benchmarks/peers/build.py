@@ -6,6 +6,7 @@ interrupted build leaves nothing that looks complete.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import platform
@@ -14,7 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -155,18 +157,31 @@ def _as_installed() -> dict[str, str]:
 
 
 def _built(name: str, sources: Path, build_into: Callable[[Path], None]) -> Path:
-    """Return the folder with what `build_into` makes of `sources`, a file or a folder."""
+    """Return the folder with what `build_into` makes of `sources`, a file or a folder. One process at a time builds."""
     target = cache() / f"{name}-{fingerprint(sources)}"
-    if not target.is_dir():
-        say(f"Building the programs of {name} {pinned(name)} ...")
-        cache().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=cache()) as scratch:
-            work = Path(scratch) / name
-            work.mkdir()
-            build_into(work)
-            if not target.is_dir():  # another process may have built it
+    if target.is_dir():
+        return target
+    cache().mkdir(parents=True, exist_ok=True)
+    with _locked(cache()):
+        if not target.is_dir():  # another process may have built it
+            say(f"Building the programs of {name} {pinned(name)} ...")
+            with tempfile.TemporaryDirectory(prefix=".building-", dir=cache()) as scratch:
+                work = Path(scratch) / name
+                work.mkdir()
+                build_into(work)
                 work.rename(target)
     return target
+
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    """Exclude other processes from the block."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def fingerprint(sources: Path) -> str:

@@ -55,7 +55,7 @@ def running(
             assert process.poll() is None, log.read_text()
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(120)
 
 
 async def test_a_kopf_operator_reconciles_objects_and_their_children_are_collected(kopf: Peer, tmp_path: Path) -> None:

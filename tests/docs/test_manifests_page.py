@@ -16,6 +16,7 @@ from integration.test_manifests import kustomize
 from kubewright.machinery.json import JSONObject
 from kubewright_cli.manifests import Settings
 from kubewright_cli.manifests.chart import values
+from kubewright_cli.manifests.settings import OF_PROJECT
 
 PAGE = (ROOT / "docs/manifests.md").read_text()
 FULL = GOLDEN / "full"
@@ -40,9 +41,9 @@ def rows(title: str) -> list[list[str]]:
 def test_every_setting_is_in_the_table_with_its_default() -> None:
     shown = {key: cells[1].strip("`") for cells in rows("Settings") for key in re.findall("`([^`]+)`", cells[0])}
     fields = {each.encode_name: each.name for each in msgspec.structs.fields(Settings)}
-    assert list(shown) == [key for key in fields if key not in ("name", "version", "description")]
+    assert list(shown) == [key for key in fields if fields[key] not in OF_PROJECT]
     usual = Settings(name="x", manager="x")
-    for key in shown.keys() - {"manager", "resources", "build"}:
+    for key in shown.keys() - {"manager", "resources", "build", "bundle", "catalog"}:
         value = getattr(usual, fields[key])
         text = value if isinstance(value, str) else "" if value is None else json.dumps(value)
         assert shown[key] == DERIVED.get(key, text), key

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
+import asyncio
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -13,12 +12,12 @@ from pathlib import Path
 
 from integration import forked
 from integration.forked import COMMAND as COMMAND
+from integration.forked import CONTROL_PLANE as CONTROL_PLANE
 from kubewright import Config
 from kubewright.apis.core.v1 import ServiceAccount
 from kubewright.testing import Cluster, eventually
 from kubewright.testing._cluster import connected
 
-CONTROL_PLANE = Path(sys.executable).with_name("kubewright-controlplane")
 NO_SERVERS = ("--health-probe-bind-address=0", "--metrics-bind-address=0")
 """Arguments of an operator whose default ports another test's operator may use at the same time."""
 
@@ -34,14 +33,47 @@ def environment(kubeconfig: Path | None) -> dict[str, str]:
 
 def run(*arguments: object, folder: Path, kubeconfig: Path | None = None) -> tuple[int, str]:
     """Run a command. Returns its exit status and its output."""
-    done = forked.run(*arguments, folder=folder, environment=environment(kubeconfig), merged=True)
+    done = forked.run(COMMAND, *arguments, folder=folder, environment=environment(kubeconfig), merged=True)
     return done.returncode, done.stdout
 
 
-def _end_with_this_process() -> None:
-    """Ask Linux to send SIGTERM to the new process when this one dies: a killed test run leaves no control plane."""
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+class BackgroundCommand:
+    """A command of Kubewright that runs while the test continues."""
+
+    def __init__(self, process: forked.Forked, output: asyncio.StreamReader) -> None:
+        self._process = process
+        self.stdout = output
+        """Its standard output and standard error."""
+
+    @classmethod
+    async def start(cls, *arguments: object, folder: Path, kubeconfig: Path | None = None) -> BackgroundCommand:
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "w") as output:
+            own = environment(kubeconfig)
+            process = forked.start(COMMAND, *arguments, folder=folder, environment=own, output=output)
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb"))
+        return cls(process, reader)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, or None while the command runs."""
+        return None if self._process.is_running() else self._process.wait()
+
+    def send_signal(self, number: int) -> None:
+        if self._process.is_running():
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        return await asyncio.to_thread(self._process.wait)
 
 
 class Up:
@@ -55,18 +87,16 @@ class Up:
         kubeconfig: Path | None = None,
     ) -> None:
         self.kubeconfig = kubeconfig or folder / ".kubewright/kubeconfig"
-        self._process = subprocess.Popen(
-            [*command, *map(str, arguments)],
-            cwd=folder,
-            env=environment(None) | {"TMPDIR": str(folder)},  # files of a killed process are removed with the test
-            stdout=subprocess.PIPE,
-            text=True,
-            preexec_fn=_end_with_this_process if sys.platform == "linux" else None,
-        )
-        assert self._process.stdout is not None
+        own = environment(None) | {"TMPDIR": str(folder)}  # files of a killed process are removed with the test
+        reading, writing = os.pipe()
+        self._output = os.fdopen(reading)
+        with os.fdopen(writing, "w") as output:
+            self._process = forked.start(
+                *command, *arguments, folder=folder, environment=own, output=output, errors=sys.__stderr__
+            )
         self.said = ""
         while "Ctrl-C stops it." not in self.said:
-            line = self._process.stdout.readline()
+            line = self._output.readline()
             assert line, f"the command ended: {self.said}"
             self.said += line
 
@@ -76,13 +106,12 @@ class Up:
 
     def end(self, number: int) -> int:
         """Send a signal and wait for the process. Returns its exit status."""
-        self._process.send_signal(number)
-        assert self._process.stdout is not None
-        self.said += self._process.stdout.read()
-        return self._process.wait(30)
+        os.kill(self.pid, number)
+        self.said += self._output.read()
+        return self._process.wait(120)
 
     def kill(self) -> None:
-        if self._process.poll() is None:
+        if self._process.is_running():
             self.end(signal.SIGKILL)
 
 

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from integration.command import COMMAND, environment, run
+from integration.command import BackgroundCommand, run
 from kubewright import Client, CustomResource, Model, ObjectMeta, field
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ConfigMap, Event, Pod
@@ -119,12 +119,11 @@ class Project:
 class Following:
     """A process that follows a log."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: BackgroundCommand) -> None:
         self.process = process
 
     async def receives(self, text: str) -> None:
         """Wait for a line with `text`."""
-        assert self.process.stdout is not None
         async for line in self.process.stdout:
             if text in line.decode():
                 return
@@ -163,7 +162,6 @@ class Deployed:
         """Return the output of a command that is interrupted as soon as it has printed `when`."""
         process, said = await self._started(*arguments, when=when)
         process.send_signal(signal.SIGINT)
-        assert process.stdout is not None
         said += (await process.stdout.read()).decode()
         assert await process.wait() == 1, said
         return said
@@ -175,12 +173,8 @@ class Deployed:
         await process.wait()
         return said
 
-    async def _started(self, *arguments: str, when: str) -> tuple[asyncio.subprocess.Process, str]:
-        process = await asyncio.create_subprocess_exec(
-            COMMAND, *arguments, cwd=self.project.folder, env=environment(self._kubeconfig),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        assert process.stdout is not None
+    async def _started(self, *arguments: str, when: str) -> tuple[BackgroundCommand, str]:
+        process = await BackgroundCommand.start(*arguments, folder=self.project.folder, kubeconfig=self._kubeconfig)
         said = ""
         while when not in said:
             line = await process.stdout.readline()
@@ -190,11 +184,9 @@ class Deployed:
 
     async def follow(self) -> Following:
         """Start `kubewright logs -f`."""
-        process = await asyncio.create_subprocess_exec(
-            COMMAND, "logs", "-f", cwd=self.project.folder, env=environment(self._kubeconfig),
-            stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        return Following(process)
+        return Following(
+            await BackgroundCommand.start("logs", "-f", folder=self.project.folder, kubeconfig=self._kubeconfig)
+        )
 
     async def pods(self) -> list[Pod]:
         found = await self.client.list(Pod, namespace=self.project.namespace)

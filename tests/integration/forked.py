@@ -1,15 +1,17 @@
-"""Runs the command line in processes that are forked from one that has imported it: Python starts only once.
+"""Runs commands in processes that are forked from one that has imported them: Python starts only once.
 
 A forked process has its own arguments, folder, environment, output and exit status, as if a shell had started it. Tests
-of the start itself, and tests that send signals, start the command instead.
+of the start itself start the command instead.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -20,36 +22,70 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 COMMAND: Final = Path(sys.executable).with_name("kubewright")
+CONTROL_PLANE: Final = COMMAND.with_name("kubewright-controlplane")
+PROGRAMS: Final = {str(COMMAND): "kubewright_cli.main", str(CONTROL_PLANE): "kubewright_controlplane.command"}
+"""The modules of the commands."""
 _IMPORTED: Final = (
+    *PROGRAMS.values(),
     "kubewright_cli.commands.deploy",
     "kubewright_cli.commands.generate",
     "kubewright_cli.commands.status",
-    "kubewright_cli.main",
+    "kubewright_cli.commands.up",
     "kubewright_controlplane.schema.structural.check",
 )
 """They import what most commands need."""
 
 
-def run(
-    *arguments: object, folder: Path, environment: Mapping[str, str], merged: bool = False
-) -> subprocess.CompletedProcess[str]:
-    """Run a command. With `merged`, its standard error is part of `stdout`."""
-    asked = [[*map(str, arguments)], str(folder), dict(environment)]
+class Forked:
+    """A command that runs. Its parent is another process than this one."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._answer = connection.makefile("r")
+        self.pid = int(self._answer.readline())
+        self._status: int | None = None
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Return the exit status. Raises TimeoutError after that many seconds."""
+        if self._status is None:
+            self._connection.settimeout(seconds)
+            self._status = int(self._answer.readline())
+            self._answer.close()
+            self._connection.close()
+        return self._status
+
+    def is_running(self) -> bool:
+        return self._status is None and not select.select([self._connection], [], [], 0)[0]
+
+
+def start(
+    *command: object, folder: Path, environment: Mapping[str, str], output: IO[str], errors: IO[str] | None = None
+) -> Forked:
+    """Start a command, without Python's start if it is one of `PROGRAMS`. It is stopped when this process exits."""
+    asked = [[*map(str, command)], str(folder), dict(environment)]
     ours, theirs = socket.socketpair()
-    with ours, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        with theirs:
-            files = [theirs, output, output if merged else errors]
-            socket.send_fds(_requests(), [b"!"], [each.fileno() for each in files])
-        ours.sendall(json.dumps(asked).encode())
-        ours.shutdown(socket.SHUT_WR)
-        status = _read(ours)
-        assert status, f"no process was started for kubewright {' '.join(asked[0])}"
+    with theirs:
+        socket.send_fds(_requests(), [b"!"], [each.fileno() for each in (theirs, output, errors or output)])
+    ours.sendall(json.dumps(asked).encode())
+    ours.shutdown(socket.SHUT_WR)
+    return Forked(ours)
+
+
+def run(
+    *command: object, folder: Path, environment: Mapping[str, str], merged: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run a command as `start` does. With `merged`, its standard error is part of `stdout`."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        started = start(
+            *command, folder=folder, environment=environment, output=output, errors=output if merged else errors
+        )
+        status = started.wait()
         output.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(asked[0], int(status), output.read(), errors.read())
+        return subprocess.CompletedProcess([*map(str, command)], status, output.read(), errors.read())
 
 
 @cache
@@ -76,8 +112,15 @@ def _reap(*_: object) -> None:
             pass
 
 
-def _serve(requests: socket.socket) -> None:
-    """Fork for each request. Returns in the process that becomes the command."""
+def end_with_parent() -> None:
+    """Ask Linux to send SIGTERM to this process when its parent dies: a killed test run leaves no command."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+
+
+def _serve(requests: socket.socket) -> str:
+    """Fork for each request. Returns in the process that becomes the command, with the path of the command."""
     signal.signal(signal.SIGCHLD, _reap)
     while True:
         _, found, _, _ = socket.recv_fds(requests, 1, 3)
@@ -87,15 +130,18 @@ def _serve(requests: socket.socket) -> None:
             break
         for each in found:
             os.close(each)
+    end_with_parent()
     requests.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with socket.socket(fileno=found[0]) as connection:
         arguments, folder, environment = json.loads(_read(connection))
         command = os.fork()
         if command != 0:
+            connection.sendall(f"{command}\n".encode())
             _, status = os.waitpid(command, 0)
             connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
             os._exit(0)
+    end_with_parent()
     for source, target in ((os.open(os.devnull, os.O_RDONLY), 0), (found[1], 1), (found[2], 2)):
         os.dup2(source, target)
         os.close(source)
@@ -103,7 +149,8 @@ def _serve(requests: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(environment)
     sys.dont_write_bytecode = "PYTHONDONTWRITEBYTECODE" in environment
-    sys.argv[:] = [str(COMMAND), *arguments]
+    sys.argv[:] = arguments
+    return str(arguments[0])
 
 
 if __name__ == "__main__":
@@ -112,5 +159,7 @@ if __name__ == "__main__":
         import_module(name)
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as requests:
-        _serve(requests)
-    import_module("kubewright_cli.main").main()
+        command = _serve(requests)
+    if command not in PROGRAMS:
+        os.execvp(command, sys.argv)
+    import_module(PROGRAMS[command]).main()

@@ -103,16 +103,16 @@ async def ask(host: str, port: int, data: bytes = b"hello") -> str:
     """Send over TCP, close the sending half of the connection, and return the answer."""
     try:
         reader, writer = await asyncio.open_connection(host, port)
+
+        async def send() -> None:
+            writer.write(data)
+            await writer.drain()
+            writer.write_eof()
+
+        _, answer = await asyncio.gather(send(), reader.read())
+        writer.close()
     except OSError as error:
         raise AssertionError(f"{host}:{port}: {error}") from error
-
-    async def send() -> None:
-        writer.write(data)
-        await writer.drain()
-        writer.write_eof()
-
-    _, answer = await asyncio.gather(send(), reader.read())
-    writer.close()
     return answer.decode()
 
 

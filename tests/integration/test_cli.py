@@ -232,6 +232,7 @@ def test_crds_and_samples_are_generated_for_a_project_without_a_manager(tmp_path
         ["status"],
         ["generate", "installer"],
         ["generate", "chart"],
+        ["generate", "bundle"],
         ["image", "build"],
     ],
     ids=" ".join,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from integration import forked
 from integration.command import CONTROL_PLANE, cluster_of, environment, up
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.models import codec
@@ -30,15 +31,7 @@ DEPLOYMENT = {
 
 def run(*arguments: str, folder: Path) -> tuple[int, str]:
     """Return the exit status and the output of a command that ends on its own."""
-    done = subprocess.run(
-        [CONTROL_PLANE, *arguments],
-        cwd=folder,
-        env=environment(None),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-    )
+    done = forked.run(CONTROL_PLANE, *arguments, folder=folder, environment=environment(None), merged=True)
     return done.returncode, done.stdout
 
 
@@ -52,7 +45,8 @@ def test_help_names_the_command_that_the_user_typed(tmp_path: Path, option: str)
 
 
 def test_the_version_is_that_of_the_distribution(tmp_path: Path) -> None:
-    assert run("--version", folder=tmp_path) == (0, f"kubewright-controlplane {version('kubewright-controlplane')}\n")
+    done = subprocess.run([CONTROL_PLANE, "--version"], cwd=tmp_path, env=environment(None), capture_output=True)
+    assert done.stdout.decode() == f"kubewright-controlplane {version('kubewright-controlplane')}\n"
 
 
 def test_the_readme_lists_every_option() -> None:

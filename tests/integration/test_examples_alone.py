@@ -44,7 +44,7 @@ def test_an_example_that_is_copied_out_installs_and_passes_its_own_checks_and_te
         pytest.skip("the examples' tests run there as they are here; one control plane is enough for this test")
     copy = copied(example, tmp_path)
     before = files(copy)
-    install(copy / ".venv", wheels, *wheels.glob("kubewright*"))
+    install(copy / ".venv", wheels, "pip", *wheels.glob("kubewright*"))
     own = {"PATH": without_tools(os.environ["PATH"]), "PIP_NO_COMPILE": "1"}
     make("setup", copy, **own)
     assert "everything is up to date" in make("lint", copy, **own)
@@ -57,9 +57,9 @@ def test_an_example_that_is_copied_out_installs_and_passes_its_own_checks_and_te
 
 def install(folder: Path, wheels: Path, *requirements: str | Path) -> None:
     """Create a virtual environment without this checkout, and install Kubewright's wheels and other requirements."""
-    subprocess.run([Path(sys.base_prefix, "bin", "python3"), "-m", "venv", folder], check=True)
-    pip = (folder / "bin/python", "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-compile")
-    subprocess.run([*pip, "--find-links", wheels, *requirements], check=True)
+    subprocess.run([Path(sys.base_prefix, "bin", "python3"), "-m", "venv", "--without-pip", folder], check=True)
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", folder / "bin/python")
+    subprocess.run([*pip, "install", "--no-compile", "--find-links", wheels, *requirements], check=True)
 
 
 def copied(example: Path, folder: Path) -> Path:

@@ -14,6 +14,7 @@ import pytest
 
 from images import AMD64, ARM64, write_base, write_project
 from integration import forked
+from integration.command import COMMAND
 from integration.registries import PASSWORD, REGISTRY, USER, passwords, registry, tokens
 from kubewright_cli.image.bases import find_base
 from kubewright_cli.image.content import Platform
@@ -42,7 +43,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def image(project: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return forked.run("image", *arguments, folder=project, environment=os.environ)
+    return forked.run(COMMAND, "image", *arguments, folder=project, environment=os.environ)
 
 
 def built(project: Path, *arguments: object) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND, cluster_of, up
+from integration.command import COMMAND, cluster_of, run, up
 from integration.web import Web, page, shows
 from kubewright.testing import eventually
 
@@ -100,10 +100,8 @@ def test_a_file_of_images_that_cannot_be_read_is_named(tmp_path: Path, text: str
     file = tmp_path / "images.yaml"
     if text is not None:
         file.write_text(text)
-    ended = subprocess.run(
-        [COMMAND, "up", f"--images={file}"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 1
-    assert str(file) in ended.stderr
-    assert why in ended.stderr
-    assert "Traceback" not in ended.stderr
+    status, said = run("up", f"--images={file}", folder=tmp_path)
+    assert status == 1
+    assert str(file) in said
+    assert why in said
+    assert "Traceback" not in said

@@ -324,6 +324,31 @@ async def test_a_pod_over_its_deadline_fails(programs: Programs) -> None:
 # ---- several containers
 
 
+WRITE = (
+    """
+import os, sys
+with open(os.environ["CONTAINER_SANDBOX_MOUNT_POINT"] + sys.argv[1], "wb") as file:
+    file.write(b"x" * 200_000)
+"""
+    + SLEEP
+)
+
+
+async def test_a_pod_that_exceeds_its_disk_limits_is_evicted(programs: Programs) -> None:
+    image, volumes = programs.image(WRITE), [{"name": "data", "emptyDir": {"sizeLimit": "100Ki"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    limits = {"limits": {"ephemeral-storage": "100Ki"}}
+    await programs.pod([{"image": image, "args": ["/data/x"], "volumeMounts": mounts}], "volume", volumes=volumes)
+    await programs.pod([{"image": image, "args": ["/tmp/x"], "resources": limits}], "files")
+    for name, message in (
+        ("volume", 'Usage of EmptyDir volume "data" exceeds the limit "100Ki". '),
+        ("files", "Pod ephemeral local storage usage exceeds the total limit of containers 100Ki. "),
+    ):
+        evicted = await programs.until(lambda pod: pod.status.phase == "Failed", name)
+        assert (evicted.status.reason, evicted.status.message) == ("Evicted", message)
+        assert message in await programs.events("Evicted")
+
+
 async def test_init_containers_run_one_after_the_other_before_the_rest(programs: Programs) -> None:
     say = "import os; open(os.environ['CONTAINER_SANDBOX_MOUNT_POINT'] + '/all/said', 'a').write(os.environ['SAY'])"
     mount = [{"name": "all", "mountPath": "/all"}]
@@ -368,6 +393,35 @@ async def test_a_sidecar_runs_with_the_other_containers_and_ends_after_them(prog
     state = pod.status.init_container_statuses[0].state
     assert state is not None
     assert state.terminated is not None
+
+
+ANSWER = """
+import http.server, os, sys, threading
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        print("asked for", self.path, flush=True)
+        self.send_response(200)
+        self.end_headers()
+address = os.environ["KUBEWRIGHT_BIND_HOST"], 8341
+server = http.server.ThreadingHTTPServer(address, Handler)
+server.serve_forever()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all addresses of 127.0.0.0/8")
+async def test_sidecars_serve_the_pre_stop_hooks_of_the_other_containers(programs: Programs) -> None:
+    probe = {"tcpSocket": {"port": 8341}, "periodSeconds": 1}
+    sidecar = {"name": "side", "image": programs.image(ANSWER), "restartPolicy": "Always", "startupProbe": probe}
+    hook = {"preStop": {"httpGet": {"port": 8341, "path": "/bye"}}}
+    finalizers = MergePatch({"metadata": {"finalizers": ["test.kubewright.dev/hold"]}})
+    await programs.pod([{"image": programs.image(SLEEP), "lifecycle": hook}], initContainers=[sidecar])
+    pod = await programs.client.patch(Pod, finalizers, name="p", namespace=programs.namespace)
+    await programs.until(is_running)
+    await programs.client.delete(pod, grace_period=5)
+    await programs.until(lambda pod: pod.status.init_container_statuses[0].state.terminated)
+    assert "asked for /bye" in await programs.log("container=side")
+    released = MergePatch({"metadata": {"finalizers": None}})
+    await programs.client.patch(Pod, released, name="p", namespace=programs.namespace)
 
 
 async def test_a_pod_may_have_simulated_and_running_containers(programs: Programs) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND, NO_SERVERS, environment
+from integration.command import NO_SERVERS, BackgroundCommand
 from kubewright import Client, Config, Invalid, ObjectMeta
 from kubewright.apis.core.v1 import Container, Pod, PodSpec
 from kubewright.client import Unstructured
@@ -29,14 +29,13 @@ WebServer = Unstructured.of(APIResource("my.domain", "v1", "WebServer", "webserv
 class Running:
     """`kubewright run` in a project."""
 
-    def __init__(self, project: Path, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, project: Path, process: BackgroundCommand) -> None:
         self.project = project
         self.said = ""
         self._process = process
         self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
-        assert self._process.stdout is not None
         while line := await self._process.stdout.readline():
             self.said += line.decode()
 
@@ -76,10 +75,7 @@ def project(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def run(project: Path, *arguments: str) -> AsyncIterator[Running]:
-    process = await asyncio.create_subprocess_exec(
-        COMMAND, "run", *NO_SERVERS, *arguments,
-        cwd=project, env=environment(None), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
+    process = await BackgroundCommand.start("run", *NO_SERVERS, *arguments, folder=project)
     running = Running(project, process)
     try:
         yield running

@@ -177,9 +177,16 @@ async def test_a_container_has_its_own_names_and_processes(shells: Programs) -> 
 async def test_the_security_context_is_followed(shells: Programs) -> None:
     user = {"runAsUser": 1234, "runAsGroup": 2345, "readOnlyRootFilesystem": True}
     mounts = [{"name": "data", "mountPath": "/data"}]
-    script = "id -u; id -g; echo x > /data/x && stat -c %u /data/x; (echo x > /new) 2>/dev/null || echo read-only"
+    script = """
+        id -u; id -g; echo x > /data/x && stat -c %u /data/x; (echo x > /new) 2>/dev/null || echo read-only
+        echo done > /dev/termination-log
+    """
     said = await _with_context(shells, script, user, mounts)
     assert said.split() == ["1234", "2345", "1234", "read-only"]
+    state = status(await shells.get()).state
+    assert state is not None
+    assert state.terminated is not None
+    assert state.terminated.message == "done\n"
     impossible = ({"runAsNonRoot": True, "runAsUser": 0}, {"privileged": True})
     for number, context in enumerate(impossible):
         await shells.pod([{"image": SHELL, "args": ["true"], "securityContext": context}], name=f"q{number}")
@@ -261,6 +268,24 @@ async def test_an_image_with_files_of_its_own_sees_only_these(shells: Programs, 
     assert said.splitlines()[0] == "hello"
     assert "usr" not in said.split()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bin", "greeting"]
+
+
+async def test_a_user_and_a_terminal_need_no_program_of_the_image(shells: Programs, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    shutil.copy(static_busybox(), tmp_path / "bin/busybox")
+    shells.table.put("registry.test/small", Image(("/bin/busybox", "sh", "-c"), root=str(tmp_path)))
+    context = {"runAsUser": 1234, "runAsGroup": 2345}
+    given = {
+        "args": ["busybox id -u; busybox id -g; [ -t 0 ] && echo terminal"],
+        "securityContext": context,
+        "tty": True,
+    }
+    try:
+        await shells.pod([{"image": "registry.test/small", **given}], restartPolicy="Never")
+        await shells.until(lambda pod: pod.status.phase in ("Succeeded", "Failed"))
+    finally:
+        shells.table.remove("registry.test/small")
+    assert (await shells.log()).split() == ["1234", "2345", "terminal"]
 
 
 @needs_kubectl
@@ -493,6 +518,24 @@ async def test_containers_share_their_processes_on_request(shells: Programs) -> 
 
 
 @needs_kubectl
+async def test_a_debug_container_sees_the_processes_of_its_target(shells: Programs, kubectl: Kubectl) -> None:
+    await shells.pod([{"image": SHELL, "args": ["sleep 1234"]}])
+    await shells.until(is_running)
+    look = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo looked; sleep 1000"
+    options = (f"--image={SHELL}", "--profile=general", "--arguments-only")
+    await kubectl("debug", "p", "--target=c0", "-c", "seeing", *options, "--", look)
+    await kubectl("debug", "p", "-c", "alone", *options, "--", look)
+
+    async def seen(container: str) -> str:
+        said = await shells.log(f"container={container}")
+        assert "looked\n" in said
+        return said
+
+    assert "sleep 1234" in await eventually(seen, "seeing")
+    assert "sleep 1234" not in await eventually(seen, "alone")
+
+
+@needs_kubectl
 async def test_exec_enters_a_pod_with_shared_processes(shells: Programs, kubectl: Kubectl) -> None:
     await shells.pod(
         [{"image": SHELL, "args": ["exec tail -f /dev/null"]}, {"image": SHELL, "args": ["sleep 1000"]}],
@@ -506,7 +549,8 @@ async def test_exec_enters_a_pod_with_shared_processes(shells: Programs, kubectl
 
 
 async def test_a_pod_in_the_host_network_has_the_name_of_the_host(shells: Programs) -> None:
-    said = await output(shells, "hostname; cat /etc/resolv.conf", hostNetwork=True, hostPID=True)
+    said = await output(shells, "hostname; cat /etc/resolv.conf; head -1 /etc/hosts", hostNetwork=True, hostPID=True)
+    assert said.endswith("# Kubernetes-managed hosts file (host network).\n")
     machine = Path("/etc/resolv.conf")
     assert said.splitlines()[0] == socket.gethostname()
     assert ("nameserver" in said) == (machine.is_file() and "nameserver" in machine.read_text())
@@ -560,6 +604,55 @@ async def test_nothing_of_a_pod_outlives_a_killed_control_plane(tmp_path: Path) 
         assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"7654321" in _reads(path)]
 
     await eventually(ended)
+
+
+LISTEN = """
+import os, socket, sys, threading, time, urllib.request
+def listen(family, host, port):
+    listener = socket.socket(family)
+    listener.bind((host, port))
+    listener.listen()
+    print(listener.getsockname()[0], flush=True)
+    return listener
+six, four = listen(socket.AF_INET6, "::", 8321), listen(socket.AF_INET, "0.0.0.0", 8322)
+datagrams = socket.socket(type=socket.SOCK_DGRAM)
+datagrams.bind(("", 8321))
+print(datagrams.getsockname()[0])
+print(socket.create_connection(("localhost", 8322)).getpeername()[0])
+print(four.accept()[1][0], flush=True)
+while True:
+    accepted, address = six.accept()
+    print("from", address[0], flush=True)
+    accepted.close()
+"""
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 8321)); print('connected')"
+
+
+async def test_a_program_that_binds_all_interfaces_gets_the_address_of_its_pod(programs: Programs) -> None:
+    image = programs.image(LISTEN, sandbox=True)
+    for name in ("one", "two"):
+        await programs.pod([{"image": image}], name=name)
+    pods = [await programs.until(is_running, name) for name in ("one", "two")]
+    one, two = (pod.status.pod_ip or "" for pod in pods)
+    for name, address in (("one", one), ("two", two)):
+        said = await programs.says(f"{address}\n{address}\n{address}\n{address}\n", name)
+        assert said.startswith(f"::ffff:{address}\n{address}\n"), said
+    await programs.pod(
+        [{"image": programs.image(CONNECT, sandbox=True), "args": [one]}], "three", restartPolicy="Never"
+    )
+    three = await programs.until(lambda pod: pod.status.phase == "Succeeded", "three")
+    await programs.says(f"from ::ffff:{three.status.pod_ip}\n", "one")
+
+
+@needs_kubectl
+async def test_exec_reaches_a_program_of_its_pod_at_localhost(programs: Programs, kubectl: Kubectl) -> None:
+    image = programs.image(LISTEN, sandbox=True)
+    await programs.pod([{"image": image}])
+    pod = await programs.until(is_running)
+    await programs.says(f"{pod.status.pod_ip}\n{pod.status.pod_ip}\n")
+    said = await kubectl("exec", "p", "--", sys.executable, "-S", "-c", CONNECT, "localhost")
+    assert said.splitlines() == ["connected"]
+    await programs.says(f"from ::ffff:{pod.status.pod_ip}\n")
 
 
 async def test_a_machine_without_bubblewrap_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from integration.command import COMMAND, environment
+from integration.command import BackgroundCommand
 from kubewright import PolicyRule
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.apps.v1 import Deployment
@@ -150,19 +150,14 @@ class Migration:
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: BackgroundCommand | None = None
         self.said: list[str] = []
 
     async def run(self) -> int:
         """Run it once. Returns its exit status."""
-        self._process = await asyncio.create_subprocess_exec(
-            COMMAND, "migrate", cwd=PROJECT, env=environment(self._kubeconfig),
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        output, _ = await self._process.communicate()
-        self.said.append(output.decode())
-        assert self._process.returncode is not None
-        return self._process.returncode
+        self._process = await BackgroundCommand.start("migrate", folder=PROJECT, kubeconfig=self._kubeconfig)
+        self.said.append((await self._process.stdout.read()).decode())
+        return await self._process.wait()
 
     def strike(self) -> None:
         """Kill it, without waiting for its end."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -38,6 +37,7 @@ from kubewright.models import codec, custom_resource_definition
 from kubewright.testing import Cluster, eventually
 from kubewright.webhooks import conversion_strategy, webhook_configurations
 from kubewright_controlplane.apiserver.pki import CertificateAuthority
+from kubewright_controlplane.ports import free_port
 from robustness import webfarm_alpha
 from robustness.processes import OperatorProcess
 from webfarm_operator.api.v1.webserver import WebServer
@@ -76,7 +76,7 @@ class Releases:
         self._kubeconfig = kubeconfig
         self._folder = folder
         self._authority = CertificateAuthority.create()
-        self._address = f"127.0.0.1:{_free_port()}"
+        self._address = f"127.0.0.1:{free_port()}"
         pair = self._authority.issue_server(["127.0.0.1"])
         (folder / "tls.crt").write_bytes(pair.certificate)
         (folder / "tls.key").write_bytes(pair.key)
@@ -162,12 +162,6 @@ class Releases:
 
 def _crd() -> JSONObject:
     return custom_resource_definition(WebServer, v1alpha1.WebServer)
-
-
-def _free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 @dataclass(frozen=True)

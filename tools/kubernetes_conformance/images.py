@@ -1,8 +1,7 @@
-"""The images of the suite that run as processes: agnhost and busybox, from what this machine has.
+"""The images of the suite that run as processes: agnhost, pause and busybox, from what this machine has.
 
 agnhost is built with the suite. Its image also has common tools, which are those of this machine's busybox and curl.
-The shell is bash: the shells of Debian drop variables such as `data-1`, which that of the image busybox keeps. The
-kubelet needs setpriv in an image to run it as another user.
+The shell is bash: the shells of Debian drop variables such as `data-1`, which that of the image busybox keeps.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ _PROGRAMS: Final = {
     "bwrap": "bubblewrap",
     "busybox": "busybox-static",
     "curl": "curl",
-    "setpriv": "util-linux",
 }
 """The programs that the machine needs, and their packages in Debian."""
 _NAME_FILES: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
@@ -46,7 +44,7 @@ def write_images(binaries: Path, folder: Path) -> Path:
     shutil.copy(binaries / "agnhost", root / "agnhost")
     (root / "agnhost-2").symlink_to("agnhost")
     _copy_busybox(_program("busybox"), root / "bin")
-    for name in ("bash", "curl", "setpriv"):
+    for name in ("bash", "curl"):
         _copy_with_libraries(_program(name), root / "usr" / "bin" / name, root)
     (root / "bin" / "sh").symlink_to("../usr/bin/bash")
     for name in _NAME_FILES:
@@ -54,6 +52,7 @@ def write_images(binaries: Path, folder: Path) -> Path:
     table = folder / "images.yaml"
     images = {
         f"{_REGISTRY}/agnhost:*": {"command": ["/agnhost"], "args": ["pause"], "root": str(root)},
+        "registry.k8s.io/pause:*": {"command": ["/agnhost", "pause"], "root": str(root)},
         f"{_REGISTRY}/busybox:*": {"command": ["sh"], "root": str(root)},
     }
     table.write_text(yaml.safe_dump({"images": images}))
@@ -72,7 +71,7 @@ def _copy_busybox(busybox: Path, folder: Path) -> None:
     copy = folder / "busybox"
     shutil.copy(busybox, copy)
     for applet in _output(copy, "--list").split():
-        if applet not in ("busybox", "setpriv", "sh"):
+        if applet not in ("busybox", "sh"):
             (folder / applet).symlink_to("busybox")
 
 

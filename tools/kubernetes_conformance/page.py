@@ -55,8 +55,8 @@ _COMMANDS: Final = """
 `--list` prints the cases, and `--record` writes the results and this page.
 The output of each case is in `build/kubernetes-conformance`.
 The build needs Go 1.26.
-The target `processes` needs `bash`, `bubblewrap`, `busybox-static`, `curl` and `setpriv`.
-CI does not run the suite, because all cases together take about an hour or more.
+The target `processes` needs `bash`, `bubblewrap`, `busybox-static` and `curl`.
+CI runs the cases that need an API server alone. All cases together take about an hour or more.
 Each difference that the suite found has a case in `tests/conformance` or a unit test, which CI runs.
 """
 _REASON: Final = 160

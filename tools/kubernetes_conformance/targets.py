@@ -32,7 +32,8 @@ async def _embedded(logs: Path, *options: str) -> AsyncGenerator[Path]:
         )
         assert server.stdout is not None
         try:
-            await asyncio.wait_for(server.stdout.readline(), _READY_WITHIN)
+            if not await asyncio.wait_for(server.stdout.readline(), _READY_WITHIN):
+                raise RuntimeError(f"the control plane did not start: see {logs / 'controlplane.log'}")
             yield kubeconfig
         finally:
             if server.returncode is None:
@@ -44,7 +45,8 @@ async def _embedded(logs: Path, *options: str) -> AsyncGenerator[Path]:
 async def _processes(logs: Path) -> AsyncGenerator[Path]:
     binaries = build_conformance(default_cache()) / "bin"
     with TemporaryDirectory(prefix="kubewright-conformance-") as folder:
-        async with _embedded(logs, "--images", str(write_images(binaries, Path(folder)))) as kubeconfig:
+        options = ("--images", str(write_images(binaries, Path(folder))), "--allow-host-path", "/etc/hosts")
+        async with _embedded(logs, *options) as kubeconfig:
             yield kubeconfig
 
 

@@ -123,5 +123,5 @@ def _environment(home: Path, temporary: Path) -> dict[str, str]:
         "COLUMNS": "100",
         **{f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in _GIT_USER.items()},
         # The default ports of programs are free at this address, whatever else runs on this machine.
-        "KUBEWRIGHT_BIND_HOST": f"127.77.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}",
+        "KUBEWRIGHT_BIND_HOST": f"127.1.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}",
     }

@@ -13,10 +13,10 @@ from foos import PROJECT, BeforeCreation, Foos, condition_of
 from sample_controller.controller.foo import FooController
 
 
-async def started(kubeconfig: Path) -> asyncio.subprocess.Process:
+async def started(kubeconfig: Path, *flags: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "sample_controller.main", f"--kubeconfig={kubeconfig}", "--log-format=console"),
+        *("-m", "sample_controller.main", f"--kubeconfig={kubeconfig}", "--log-format=console", *flags),
         env={**os.environ, "PYTHONPATH": str(PROJECT / "src")},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -38,7 +38,7 @@ async def test_the_program_stops_on_sigterm_with_status_0(cluster: Cluster, foos
 
 async def test_the_program_names_a_missing_permission_and_exits(cluster: Cluster, foos: Foos) -> None:
     async with cluster.service_account([], namespace=foos.namespace) as account:
-        process = await started(cluster.kubeconfig(account))
+        process = await started(cluster.kubeconfig(account), "--sync-timeout=10")
         output, _ = await process.communicate()
     log = output.decode()
     assert process.returncode == 1

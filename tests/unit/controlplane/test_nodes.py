@@ -10,11 +10,12 @@ import pytest
 from kubewright.apis.core.v1 import Node, Pod, PodStatus
 from kubewright.controllers import Request
 from kubewright_controlplane.common.network import PodAddresses
+from kubewright_controlplane.common.podresources import requests_of
 from kubewright_controlplane.kubelet.simulated import ANNOTATION, Outcome, outcome_of
 from kubewright_controlplane.kubelet.status import status_of
 from kubewright_controlplane.scheduler.cluster import NodeInfo, Placement
 from kubewright_controlplane.scheduler.filters import Filter, View
-from kubewright_controlplane.scheduler.podinfo import PodInfo, requests_of
+from kubewright_controlplane.scheduler.podinfo import PodInfo
 from kubewright_controlplane.scheduler.volumes import VolumeCheck
 
 from .objects import NOW, node, pod

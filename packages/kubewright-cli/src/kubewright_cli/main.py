@@ -25,7 +25,7 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "edit": "Change the layout of the project.",
     },
     "Generate files": {
-        "generate": "Generate manifests, a chart, models or a client package.",
+        "generate": "Generate manifests, a chart, a bundle, models or a client package.",
     },
     "Develop": {
         "up": "Start an embedded control plane.",
@@ -41,6 +41,10 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "logs": "Print the log of the deployed manager.",
         "status": "Show the objects of the operator, and which have not converged.",
         "doctor": "Find problems, and say what to do.",
+    },
+    "Publish for OLM": {
+        "bundle": "Check a bundle.",
+        "catalog": "Check a file-based catalog.",
     },
     "Help": {
         "completion": "Print a completion script for a shell.",

@@ -17,6 +17,7 @@ from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.manager import _logs as logs
 from kubewright.manager._program import explained, loop_factory
 from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.admission import names as admission
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.environment import Environment
 from kubewright_controlplane.envtest.command import command as envtest
@@ -60,6 +61,18 @@ class _Command(click.Command):
     metavar="API=true",
     help=f"API to serve that is off by default, as on a real server: {', '.join(map(str, catalog.OPTIONAL))}.",
 )
+@click.option(
+    "--enable-admission-plugins",
+    multiple=True,
+    metavar="NAME",
+    help=f"Admission plugin to switch on, of those that are off by default: {', '.join(sorted(admission.OPTIONAL))}.",
+)
+@click.option(
+    "--disable-admission-plugins",
+    multiple=True,
+    metavar="NAME",
+    help="Admission plugin to switch off, by its name in kube-apiserver: PodSecurity, ResourceQuota and so on.",
+)
 @click.option("--nodes", type=click.IntRange(0, 100), default=2, show_default=True, help="Number of simulated nodes.")
 @click.option("--disable", multiple=True, metavar="NAME", help=f"Controller to switch off: {', '.join(NAMES)}.")
 @click.option(
@@ -77,9 +90,9 @@ class _Command(click.Command):
     "--allow-host-path",
     "host_paths",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    metavar="DIR",
-    help="Folder that hostPath volumes of Pods that run as processes may use and change.",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
+    help="Folder or file that hostPath volumes of Pods that run as processes may use and change.",
 )
 @click.option(
     "--log-level",
@@ -95,6 +108,8 @@ def command(
     host: str,
     kubeconfig: Path,
     runtime_config: tuple[str, ...],
+    enable_admission_plugins: tuple[str, ...],
+    disable_admission_plugins: tuple[str, ...],
     nodes: int,
     disable: tuple[str, ...],
     stand_ins: bool,
@@ -110,8 +125,14 @@ def command(
     """
     logs.configure("console", log_level)
     options = ControlPlaneOptions(disabled=disable, nodes=nodes, metrics=True)
+    server = ServerOptions(
+        data=data,
+        runtime_config=_runtime_config(runtime_config),
+        enabled_admission=ServerOptions.enabled_admission.union(_listed(enable_admission_plugins)),
+        disabled_admission=frozenset(_listed(disable_admission_plugins)),
+    )
     environment = Environment(
-        server=ServerOptions(data=data, runtime_config=_runtime_config(runtime_config)),
+        server=server,
         controllers=not bare,
         options=options,
         images={**(STAND_INS if stand_ins else {}), **(images_in(table) if table else {})},
@@ -125,10 +146,15 @@ def command(
     click.echo("Stopped.")
 
 
+def _listed(values: Iterable[str]) -> list[str]:
+    """Return names that are given in several options, or in one and separated by commas."""
+    return [each for each in ",".join(values).split(",") if each]
+
+
 def _runtime_config(values: Iterable[str]) -> dict[str, bool]:
     """Read `group/version=true`, separated by commas as kube-apiserver accepts them. Without a value, the API is on."""
     chosen: dict[str, bool] = {}
-    for each in filter(None, ",".join(values).split(",")):
+    for each in _listed(values):
         name, _, value = each.partition("=")
         if value not in ("", "true", "false"):
             raise ConfigError(f'runtime config: {name} must be true or false, got "{value}"')

@@ -210,6 +210,7 @@ class RealControlPlane:
             f"--client-ca-file={self._folder / 'ca.crt'}",
             f"--token-auth-file={self._folder / 'tokens.csv'}",
             "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
             f"--service-account-issuer={self._config.server}",
             f"--service-account-key-file={self._folder / 'service-accounts.crt'}",
             f"--service-account-signing-key-file={self._folder / 'service-accounts.key'}",

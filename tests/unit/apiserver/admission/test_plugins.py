@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubewright.machinery.errors import ConfigError
 from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
@@ -124,6 +125,33 @@ async def test_a_quota_counts_the_stored_objects(api: API) -> None:
     await api.rejected(403, "POST", CONFIG_MAPS, {"metadata": {"name": "two"}})
 
 
+async def test_the_usage_of_a_quota_follows_each_change(api: API) -> None:
+    async def used() -> dict[str, str]:
+        found: dict[str, str] = (await api.ok("GET", f"{CORE}/resourcequotas/q"))["status"]["used"]
+        return found
+
+    await api.config_map("a")
+    hard = {"count/configmaps": "3", "requests.storage": "5Gi", "count/things.example.com": "1"}
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": hard}}
+    await api.ok("POST", f"{CORE}/resourcequotas", quota)
+    assert await used() == {"count/configmaps": "1", "requests.storage": "0", "count/things.example.com": "0"}
+    await api.config_map("b")
+    storage = {"requests": {"storage": "2Gi"}}
+    for name in "ab":
+        await api.ok("POST", CLAIMS, claim(name, resources=storage))
+    await api.rejected(403, "POST", CLAIMS, claim("c", resources=storage))
+    assert await used() == {"count/configmaps": "2", "requests.storage": "4Gi", "count/things.example.com": "0"}
+    await api.ok("DELETE", f"{CORE}/configmaps/a")
+    quota["spec"] = {"hard": {"configmaps": "1", "count/others.example.com": "1"}}
+    await api.ok("PUT", f"{CORE}/resourcequotas/q", quota)
+    assert await used() == {"configmaps": "1", "count/others.example.com": "0"}
+    await api.rejected(403, "POST", f"{CORE}/configmaps", {"metadata": {"name": "c"}})
+    await api.ok("DELETE", f"{CORE}/resourcequotas/q")
+    await api.config_map("c")
+    await api.ok("POST", f"{CORE}/resourcequotas", quota)
+    assert await used() == {"configmaps": "2", "count/others.example.com": "0"}
+
+
 async def test_a_claim_without_a_class_gets_the_default_one(api: API) -> None:
     annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
     storage_class = {"metadata": {"name": "std", "annotations": annotations}, "provisioner": "x"}
@@ -159,3 +187,11 @@ async def test_a_claim_in_use_is_kept_until_its_pod_is_gone(api: API) -> None:
     await api.ok("GET", f"{CLAIMS}/data")
     await api.ok("DELETE", f"{PODS}/user?gracePeriodSeconds=0")
     await api.rejected(404, "GET", f"{CLAIMS}/data")
+
+
+def test_unknown_and_unsupported_plugins_are_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ServerOptions(disabled_admission=frozenset({"Bogus"}), enabled_admission=frozenset({"EventRateLimit"}))
+    message = str(caught.value)
+    assert 'enabled_admission: "EventRateLimit" is not supported by the embedded API server' in message
+    assert 'disabled_admission: there is no admission plugin "Bogus"' in message

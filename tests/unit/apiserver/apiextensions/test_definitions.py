@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +286,29 @@ async def test_a_definition_without_served_versions_is_deleted_with_its_objects(
     await api.ok("POST", DEFINITIONS, definition())
     assert (await api.ok("GET", FOOS))["items"] == []
     assert not caplog.records
+
+
+async def test_others_are_served_while_very_many_objects_of_a_definition_are_deleted(foos: API) -> None:
+    for number in range(120):
+        await foos.ok("POST", FOOS, foo(f"f{number}"))
+    await foos.ok("DELETE", f"{DEFINITIONS}/foos.example.com")
+    left = await foos.ok("GET", FOOS)
+    assert 0 < len(left["items"]) < 120
+    while (await foos("GET", f"{DEFINITIONS}/foos.example.com")).status == 200:  # noqa: ASYNC110 - its turns end
+        await asyncio.sleep(0.01)
+    await foos.ok("POST", DEFINITIONS, definition())
+    assert (await foos.ok("GET", FOOS))["items"] == []
+
+
+async def test_stored_objects_follow_a_large_schema_after_its_change(foos: API) -> None:
+    await foos.ok("POST", FOOS, foo())
+    old = await foos.ok("GET", f"{FOOS}/a")
+    crd = await foos.ok("GET", f"{DEFINITIONS}/foos.example.com")
+    properties = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    properties["spec"]["properties"]["size"] = {"type": "integer", "default": 3}
+    properties["more"] = {"type": "object", "properties": {f"f{number}": {"type": "string"} for number in range(3000)}}
+    await foos.ok("PUT", f"{DEFINITIONS}/foos.example.com", crd)
+    while "size" not in (new := await foos.ok("GET", f"{FOOS}/a"))["spec"]:  # noqa: ASYNC110 - the worker adds it
+        await asyncio.sleep(0.01)
+    assert new["spec"] == old["spec"] | {"size": 3}
+    assert new["metadata"] == old["metadata"]

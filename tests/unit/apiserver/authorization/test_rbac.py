@@ -209,3 +209,30 @@ async def test_a_rules_review_lists_the_rules_of_the_user(api: API) -> None:
     body = {"spec": {"namespace": "default"}}
     review = await api.ok("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", body, token="bob")
     assert {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]} in review["status"]["resourceRules"]
+
+
+async def test_a_rule_with_very_many_combinations_is_not_compared(api: API) -> None:
+    await grant(api, rule("create", resources=("roles",), groups=("rbac.authorization.k8s.io",)))
+    names = [tuple(f"{letter}{number}" for number in range(500)) for letter in "gvrn"]
+    many = rule(*names[0], groups=names[1], resources=names[2], resourceNames=names[3])
+    for rules, why in (
+        ([many], "the rules have too many combinations of verbs, groups, resources and names to compare them"),
+        ([rule("get", resources=names[2])] * 3, "is attempting to grant RBAC permissions not currently held"),
+    ):
+        denied = await api.rejected(403, "POST", ROLES, {"metadata": {"name": "x"}, "rules": rules}, token="bob")
+        assert why in denied["message"]
+
+
+async def test_a_rule_may_name_very_many_objects(api: API) -> None:
+    names = [f"n{number}" for number in range(5000)]
+    await grant(api, rule("get", "create", resources=("pods", "roles"), groups=("*",), resourceNames=names))
+    await grant(api, rule("create", resources=("roles",), groups=("*",)), name="s")
+    assert await allowed(api, verb="get", resource="pods", name="n4999")
+    assert not await allowed(api, verb="get", resource="pods", name="n5000")
+    copies = [rule("get", resources=("pods",), resourceNames=names)]
+    await api.ok("POST", ROLES, {"metadata": {"name": "x"}, "rules": copies}, token="bob")
+    copies[0]["resourceNames"] = [*names, "m"]
+    denied = await api.rejected(403, "POST", ROLES, {"metadata": {"name": "y"}, "rules": copies}, token="bob")
+    assert denied["message"].endswith(
+        'not currently held:\n{APIGroups:[""], Resources:["pods"], ResourceNames:["m"], Verbs:["get"]}'
+    )

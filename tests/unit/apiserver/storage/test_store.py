@@ -250,12 +250,12 @@ async def test_rewritten_entries_keep_their_revisions_and_make_no_events(store: 
     put(store, "a", b"1")
     before = store.revision
     cursor = store.watch("pods", before)
-    store.rewrite("pods", lambda data: data + b"!")
+    store.rewrite("pods", store.scan("pods"), [each.data + b"!" for each in store.scan("pods")])
     entry = store.get("pods", "a")
     assert entry is not None
     assert (entry.data, entry.revision) == (b"1!", before)
     assert cursor.take() == []
-    store.rewrite("pods", lambda data: data + b"?")
+    store.rewrite("pods", store.scan("pods"), [each.last_written + b"?" for each in store.scan("pods")])
     entry = store.get("pods", "a")
     assert entry is not None
     assert (entry.data, entry.written) == (b"1?", b"1")

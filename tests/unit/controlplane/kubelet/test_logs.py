@@ -55,3 +55,22 @@ async def test_a_follower_reads_across_segments_until_the_end(
         log.write("stdout", b"%d" % number, whole=True)
     log.close()
     assert await following == b"first\n0\n1\n2\n3\n4\n5\n"
+
+
+@pytest.mark.parametrize("chunk", [1, 30, 64 << 10])
+async def test_any_number_of_last_lines_is_read_from_the_end(
+    log: ContainerLog, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(logs, "SEGMENT", 300)
+    monkeypatch.setattr(logs, "_CHUNK", chunk)
+    for number in range(9):
+        log.write("stdout", b"part %d, " % number, whole=False)
+        log.write("stderr", b"line %d\r" % number, whole=True)
+    log.write("stdout", b"unfinished", whole=False)
+    lines = (await read(log)).split(b"\n")
+    assert lines == [b"part %d, line %d\r" % (number, number) for number in range(9)] + [b"unfinished"]
+    for count in range(12):
+        last = b"\n".join(lines[-count:]) if count else b""
+        assert await read(log, tail=count) == last
+        assert log.tail(count, 10_000) == last
+    assert log.tail(12, 13) == b"8\r\nunfinished"

@@ -52,6 +52,7 @@ def sandbox(folder: Path, client: Client, clock: Clock) -> PodSandbox:
         reaper=Reaper(),
         image=lambda name: None,
         isolation=None,
+        sockets=None,
         pause=None,
         emit=lambda event: None,
         changed=lambda: None,

@@ -49,9 +49,10 @@ class SyncFailed(Exception):
 class FooController:
     """Maintains a Deployment for each Foo. `run` works until it is cancelled."""
 
-    def __init__(self, client: Client, *, workers: int = 2) -> None:
+    def __init__(self, client: Client, *, workers: int = 2, sync_timeout: float = SYNC_TIMEOUT) -> None:
         self.client = client
         self.workers = workers
+        self.sync_timeout = sync_timeout
         self.foos = Informer(
             client, Foo, resync=RESYNC, indexers={BY_DEPLOYMENT: lambda foo: [str(deployment_of(foo))]}
         )
@@ -95,8 +96,8 @@ class FooController:
         self.foos.start()
         self.deployments.start()
         try:
-            await self.foos.wait_synced(SYNC_TIMEOUT)
-            await self.deployments.wait_synced(SYNC_TIMEOUT)
+            await self.foos.wait_synced(self.sync_timeout)
+            await self.deployments.wait_synced(self.sync_timeout)
             log.info("Caches synced", foos=len(self.foos.lister), deployments=len(self.deployments.lister))
             workers = [asyncio.create_task(self.work()) for _ in range(self.workers)]
             try:

@@ -26,6 +26,7 @@ from kubewright.machinery import names
 from kubewright.machinery._suggestions import nearest
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, is_array, is_object
+from kubewright_cli.manifests.olmsettings import BundleSettings, CatalogSettings, Person
 from kubewright_cli.manifests.reference import Reference
 
 WatchNamespaces: TypeAlias = Literal["all", "own"] | tuple[str, ...]
@@ -44,7 +45,7 @@ NO_MANAGER: Final = (
 )
 _PEM: Final = "-----BEGIN CERTIFICATE-----"
 _MODULE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
-_OF_PROJECT: Final = ("name", "version", "description")
+OF_PROJECT: Final = ("name", "version", "description", "keywords", "urls", "authors", "maintainers")
 """Fields that come from `[project]`, not from the table."""
 _LONGEST_NAME: Final = "controller-manager-metrics-service"
 """The longest name of an object whose name is a DNS label: at most 63 characters with the prefix."""
@@ -76,6 +77,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """The version of the project."""
     description: str = ""
     """The description of the project."""
+    keywords: tuple[str, ...] = ()
+    """The keywords of the project."""
+    urls: dict[str, str] = {}
+    """The URLs of the project, by label."""
+    authors: tuple[Person, ...] = ()
+    """The authors of the project."""
+    maintainers: tuple[Person, ...] = ()
+    """The maintainers of the project."""
     manager: str = ""
     """The program's Manager: `package.module:variable`."""
     kinds: str = ""
@@ -147,6 +156,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Whether there are ClusterRoles for people who administer, edit or view objects of each kind."""
     build: BuildSettings = BuildSettings()
     """How `kubewright image build` builds the image."""
+    bundle: BundleSettings = BundleSettings()
+    """The bundle for OLM."""
+    catalog: CatalogSettings = CatalogSettings()
+    """The catalog for OLM."""
 
     @classmethod
     def read(cls, pyproject: Path) -> Settings:
@@ -170,7 +183,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         if not is_object(table) or table.keys().isdisjoint(("manager", "kinds")):
             raise ConfigError(f'[{_TABLE}] names no manager; add manager = "package.module:variable"')
         _refuse_unknown(table)
-        stated: JSONObject = {key: project[key] for key in _OF_PROJECT if key in project}
+        stated: JSONObject = {key: project[key] for key in OF_PROJECT if key in project}
         stated["name"] = _label(str(project.get("name") or default_name))
         try:
             return msgspec.convert({**table, **stated}, cls)
@@ -277,7 +290,7 @@ def _label_errors(settings: Settings) -> Iterator[str]:
 
 
 def _refuse_unknown(table: JSONObject) -> None:
-    own = {field.encode_name for field in msgspec.structs.fields(Settings)} - set(_OF_PROJECT)
+    own = {field.encode_name for field in msgspec.structs.fields(Settings)} - set(OF_PROJECT)
     for where, key, known in _unknown(table, inspect.type_info(Settings), _TABLE, own):
         similar = nearest(key, known)
         hint = f'did you mean "{similar}"?' if similar else f"known settings: {', '.join(sorted(known))}"

@@ -11,6 +11,7 @@ from kubewright.http.message import Handler
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.gvk import GroupVersion
 from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.admission import names
 from kubewright_controlplane.apiserver.admission.podsecurity.configuration import PodSecurity
 from kubewright_controlplane.apiserver.user import UserInfo
 
@@ -19,7 +20,8 @@ from kubewright_controlplane.apiserver.user import UserInfo
 class ServerOptions:
     """Settings of an API server. With the defaults, it keeps objects in memory and uses RBAC.
 
-    Raises ConfigError for an API in `runtime_config` that cannot be switched.
+    Raises ConfigError for an API in `runtime_config` that cannot be switched, and for an admission plugin that does not
+    exist or is not supported.
     """
 
     data: Path | None = None
@@ -52,6 +54,10 @@ class ServerOptions:
     """Further public keys of service account tokens, in PEM; also as certificates."""
     allow_all: bool = False
     """Allow every request, as with kube-apiserver's --authorization-mode=AlwaysAllow, instead of asking RBAC."""
+    node_authorizer: bool = True
+    """Allow nodes, the users `system:node:NAME` in the group `system:nodes`, what their Pods need, as with
+    kube-apiserver's --authorization-mode=Node,RBAC. False: RBAC alone decides.
+    """
     service_cidr: str = "10.96.0.0/16"
     """Range of the cluster IPs of Services."""
     node_ports: range = range(30000, 32768)
@@ -60,7 +66,11 @@ class ServerOptions:
     `{"storagemigration.k8s.io/v1beta1": True}`.
     """
     disabled_admission: frozenset[str] = frozenset()
-    """Names of disabled admission plugins."""
+    """Names of admission plugins that are on by default, and are off in this server."""
+    enabled_admission: frozenset[str] = frozenset({"NodeRestriction"})
+    """Names of admission plugins that are on in this server, of those that are off by default in kube-apiserver. A
+    plugin that is disabled too is off.
+    """
     pod_security: PodSecurity = field(default_factory=PodSecurity)
     """Pod security in namespaces without labels, and what is exempt from it, as in the file that is named by
     kube-apiserver's --admission-control-config-file.
@@ -82,6 +92,10 @@ class ServerOptions:
                 raise ConfigError(
                     f'runtime config: "{name}" cannot be switched on or off here; choose from: {", ".join(known)}'
                 )
+
+        errors = list(names.errors(self.enabled_admission, self.disabled_admission))
+        if errors:
+            raise ConfigError("; ".join(errors))
 
     def is_on(self, gv: GroupVersion) -> bool:
         """Return whether the server serves a built-in group version."""

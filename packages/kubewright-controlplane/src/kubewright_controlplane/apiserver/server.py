@@ -10,7 +10,7 @@ The parts of `APIServer`:
     storage         Store              objects and events
     registry        ResourceSet        resources, each with its Registry
     authentication  Authentication     the user of a request
-    authorization   RBAC               decides what users may do; observes roles and bindings
+    authorization   NodesAndRBAC       decides what users may do; observes roles, bindings and Pods
     kinds           builtin.install    the built-in kinds, from the catalog and `kinds/<group>.py`
     admission       Chain              plugins, policies and webhooks that change or reject writes
     worker          Worker             the thread for large requests
@@ -64,6 +64,9 @@ _STREAMING_SUBRESOURCES = frozenset({"attach", "exec", "portforward"})
 """Subresources that also require `create`, since the handshake of a WebSocket is always a GET (KEP-4006, since 1.35).
 """
 
+_SELECTING = frozenset({"deletecollection", "list", "watch"})
+"""Verbs whose field selectors matter for authorization."""
+
 _log = get_logger(__name__)
 
 
@@ -83,24 +86,26 @@ class APIServer:
         admission = Chain()
         self.resources = ResourceSet(self._store, admission, self.options.clock)
         self._authentication = build_authentication(self.resources, self.options)
-        self._authorizer = build_authorizer(self.resources, allow_all=self.options.allow_all)
+        self._authorizer = build_authorizer(
+            self.resources, allow_all=self.options.allow_all, nodes=self.options.node_authorizer
+        )
         builtin.install(builtin.ServerParts(self.options, self.resources, self._authentication, self._authorizer))
         disabled = self.options.disabled_admission
         plugins = build_plugins(self.resources, self._authorizer, self.options)
         admission.use(plugins)
         pod_security = [each for each in plugins if isinstance(each, PodSecurity)]
         self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
-        webhooks = Webhooks(self.resources, self._authorizer, self._webhooks)
+        webhooks = Webhooks(self.resources, self._authorizer, self._webhooks, disabled)
         mutating, validating = policy_reviewers(self.resources, self._authorizer, disabled)
-        admission.add_reviewers([*mutating, webhooks.mutating, *pod_security, *validating, webhooks.validating])
+        admission.add_reviewers([*mutating, *webhooks.mutating, *pod_security, *validating, *webhooks.validating])
         self.front_proxy = FrontProxy(self.options.data)
         self._aggregator = Aggregator(self.resources, self.front_proxy, self.options.webhooks, self.options.clock)
-        self._definitions = Definitions(self.resources, self._webhooks, self.options.clock)
+        self._worker = Worker()
+        self._definitions = Definitions(self.resources, self._webhooks, self._worker, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.event_seconds, self.options.clock)
         self._history_expiry = HistoryExpiry(self._store, self.options.history_seconds, self.options.clock)
         self._type_checking = TypeChecking(self.resources, self.options.clock)
         self._metrics = Metrics(self.resources)
-        self._worker = Worker()
         self._resource_endpoints = ResourceEndpoints(self.resources, self._worker, self.options.clock)
         self._path_endpoints = PathEndpoints(
             self.resources,
@@ -117,6 +122,7 @@ class APIServer:
         """
         create_missing(self.resources, replace(self.options, service_cidr=service_cidr or self.options.service_cidr))
         self._aggregator.start()
+        self._definitions.start()
         self._expiry.start()
         self._history_expiry.start()
         self._type_checking.start()
@@ -189,6 +195,7 @@ class APIServer:
         self._expiry.close()
         self._history_expiry.close()
         self._type_checking.close()
+        self._definitions.close()
         await self._aggregator.close()
         await self._webhooks.close()
         self._worker.close()
@@ -213,8 +220,17 @@ def _access(user: UserInfo, info: RequestInfo) -> AccessAttributes:
     if not info.resource:
         return AccessAttributes(user, info.verb, path=info.path)
     name = info.name or (_selected_name(info) if info.verb in ("list", "watch") else "")
+    selector = info.query.text("fieldSelector") if info.verb in _SELECTING else ""
     return AccessAttributes(
-        user, info.verb, info.group, info.version, info.resource, info.subresource, info.namespace, name
+        user,
+        info.verb,
+        info.group,
+        info.version,
+        info.resource,
+        info.subresource,
+        info.namespace,
+        name,
+        field_selector=selector,
     )
 
 

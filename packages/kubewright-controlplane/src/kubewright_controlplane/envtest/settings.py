@@ -17,6 +17,7 @@ from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.time import parse_duration
 from kubewright_controlplane.apiserver import catalog
+from kubewright_controlplane.apiserver.admission import names
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.user import UserInfo
 from kubewright_controlplane.envtest.flags import FALSE, TRUE, Flags, port_range
@@ -107,9 +108,6 @@ _REFUSED_ANYWAY: Final = ("etcd-servers-overrides",)
 
 _MODES: Final = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
 _SERVED_MODES: Final = ("AlwaysAllow", "Node", "RBAC")
-_SUPPLIED_PLUGINS: Final = ("AlwaysAdmit", "NamespaceExists")
-"""Plugins that are off by default and change nothing here: NamespaceLifecycle checks that namespaces exist."""
-_NODE_PLUGIN: Final = "NodeRestriction"
 _STAGES: Final = ("api/all", "api/ga", "api/beta", "api/alpha")
 _WAY_OUT: Final = "remove it, or use the real kube-apiserver"
 _PREFIX: Final = "/registry"
@@ -145,7 +143,7 @@ def read_settings(flags: Flags, warn: Warn) -> Settings:
         *_missing(flags),
         *_unsupported(flags, warn),
         *_mode_errors(flags),
-        *_plugin_errors(flags, warn),
+        *_plugin_errors(flags),
         *errors,
     ]
     if errors:
@@ -170,7 +168,8 @@ def read_settings(flags: Flags, warn: Warn) -> Settings:
 def _options(flags: Flags, runtime_config: dict[str, bool]) -> ServerOptions:
     keys = flags.texts("service-account-key-file")
     issuer, *further_issuers = flags.texts("service-account-issuer")
-    disabled = set(flags.texts("disable-admission-plugins")) - set(flags.texts("enable-admission-plugins"))
+    enabled, disabled = (set(flags.texts(f"{word}-admission-plugins")) for word in ("enable", "disable"))
+    modes = flags.texts("authorization-mode") or ["AlwaysAllow"]
     return ServerOptions(
         history_seconds=parse_duration(flags.text("etcd-compaction-interval")).total_seconds(),
         event_seconds=parse_duration(flags.text("event-ttl")).total_seconds(),
@@ -184,8 +183,10 @@ def _options(flags: Flags, runtime_config: dict[str, bool]) -> ServerOptions:
         service_cidr=flags.text("service-cluster-ip-range").partition(",")[0] or "10.0.0.0/24",
         node_ports=port_range(flags.text("service-node-port-range")),
         runtime_config=runtime_config,
-        disabled_admission=frozenset(disabled),
-        allow_all="AlwaysAllow" in (flags.texts("authorization-mode") or ["AlwaysAllow"]),
+        disabled_admission=frozenset(disabled - enabled),
+        enabled_admission=frozenset(enabled),
+        allow_all="AlwaysAllow" in modes,
+        node_authorizer="Node" in modes,
     )
 
 
@@ -257,7 +258,7 @@ def _is_in(name: str, names: Iterable[str]) -> bool:
     return any(name == each or (each.endswith("-") and name.startswith(each)) for each in names)
 
 
-def _plugin_errors(flags: Flags, warn: Warn) -> Iterator[str]:
+def _plugin_errors(flags: Flags) -> Iterator[str]:
     known = {name: default == "1" for name, default in _facts("admission-plugins")}
     enabled, disabled = (flags.texts(f"{word}-admission-plugins") for word in ("enable", "disable"))
     for word, chosen in (("enable", enabled), ("disable", disabled)):
@@ -267,9 +268,7 @@ def _plugin_errors(flags: Flags, warn: Warn) -> Iterator[str]:
     for name in enabled:
         if name in disabled and name in known:
             yield f"[{name}] in enable-admission-plugins and disable-admission-plugins overlapped"
-        elif name == _NODE_PLUGIN:
-            warn(f"admission plugin {name} has no effect in the embedded API server")
-        elif known.get(name) is False and name not in _SUPPLIED_PLUGINS:
+        elif name in names.UNSUPPORTED:
             yield f'enable-admission-plugins plugin "{name}" is not supported by the embedded API server; {_WAY_OUT}'
 
 

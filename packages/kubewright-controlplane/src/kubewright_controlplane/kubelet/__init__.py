@@ -7,6 +7,7 @@ A process is not isolated: it runs as the user of the control plane and sees tha
 contexts and network policies are not enforced.
 
     kubelet       the controller: passes each Pod to the runtime that accepts it
+    admission     the Pods that a node rejects
     runtime       PodRuntime, the interface of a runtime
     simulated     the runtime that simulates Pods
     processes     the runtime that runs Pods as processes
@@ -21,9 +22,11 @@ contexts and network policies are not enforced.
                   `volumes`
     probes        probes and lifecycle hooks; `grpchealth` has the call of gRPC probes
     process       one process with its output and terminal
+    sockets       the addresses that programs in sandboxes bind and connect to
     exec          exec and attach sessions; `remotecommand` has their protocols
     portforward   connections to ports of a Pod
     logs          the output of containers
+    eviction      Pods that use more disk than their limits
     usage         what containers use, from /proc
     images        the table from images to commands, and stand-ins for common images
     helpers/      programs that run with an interpreter of their own

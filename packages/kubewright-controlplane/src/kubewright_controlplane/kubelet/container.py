@@ -88,10 +88,12 @@ class ContainerRunner:
         ends: bool,
         waiting: str,
         initializes: bool = False,
+        target: Callable[[], int] | None = None,
     ) -> None:
         """`before` is the status that an earlier control plane reported, `waiting` the reason of the first state.
 
-        A container that `initializes` its Pod is not ready while it runs.
+        A container that `initializes` its Pod is not ready while it runs. `target` returns the first process of the
+        container whose processes this one shares, or raises LookupError.
         """
         self.spec = spec
         self.started = False
@@ -106,6 +108,7 @@ class ContainerRunner:
         self._volumes = volumes
         self._ends = ends
         self._initializes = initializes
+        self._target = target
         self._id: str | None = None
         self._pause = 0.0
         self._stop: asyncio.Future[float] = asyncio.get_running_loop().create_future()
@@ -316,7 +319,7 @@ class ContainerRunner:
         while not self._stop.done():
             self._updated.clear()
             try:
-                return await prepare(self.spec, image, self._pod, self._sandbox, self._volumes)
+                return await prepare(self.spec, image, self._pod, self._sandbox, self._volumes, self._target)
             except NotReadyToStart as error:
                 if self._wait_for(error.state, str(error)):
                     self._sandbox.warn(error.event, str(error))

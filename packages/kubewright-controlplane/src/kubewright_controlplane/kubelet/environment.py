@@ -14,7 +14,7 @@ import asyncio
 import errno
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -41,6 +41,8 @@ _INHERITED: Final = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ")
 """The variables of this machine that containers get. HOME is not one: it may hold an administrator's kubeconfig."""
 _IMAGE_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The PATH of images with files of their own, as in container runtimes."""
+_MESSAGE_MODE: Final = 0o666
+"""Containers of any user write their termination message."""
 _MESSAGE_BYTES: Final = 4096
 """The length of a termination message that is kept."""
 
@@ -54,8 +56,18 @@ class NotReadyToStart(Exception):
         self.event = event
 
 
-async def prepare(container: Container, image: Image, pod: Pod, sandbox: PodSandbox, volumes: Volumes) -> Command:
-    """Write the files of a container, and return the command to run. Raises NotReadyToStart."""
+async def prepare(
+    container: Container,
+    image: Image,
+    pod: Pod,
+    sandbox: PodSandbox,
+    volumes: Volumes,
+    target: Callable[[], int] | None,
+) -> Command:
+    """Write the files of a container, and return the command to run. Raises NotReadyToStart.
+
+    `target` returns the first process of the container whose processes this one shares, or raises LookupError.
+    """
     isolation = sandbox.isolation_of(image)
     sandbox.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
@@ -85,10 +97,18 @@ async def prepare(container: Container, image: Image, pod: Pod, sandbox: PodSand
         user = User.of(container, pod)
     except ValueError as error:
         raise NotReadyToStart("CreateContainerConfigError", "Failed", f"Error: {error}") from error
-    join = await sandbox.pause.start() if sandbox.pause is not None else None
+    join = await sandbox.pause.start() if sandbox.pause is not None else _joined(target)
     return await asyncio.to_thread(
         _isolated, container, image, pod, sandbox, environment, mounts, isolation, user, join
     )
+
+
+def _joined(target: Callable[[], int] | None) -> int | None:
+    try:
+        return target() if target is not None else None
+    except LookupError as error:
+        note = f"unable to find target container {error.args[0]}"
+        raise NotReadyToStart("CreateContainerConfigError", "Failed", f"Error: {note}") from error
 
 
 def _isolated(
@@ -108,7 +128,7 @@ def _isolated(
     files = mounts_of_files(pod_files(pod, sandbox.folder / "etc", sandbox.address, sandbox.nameserver), mounts)
     root = build(sandbox.root(container), image.base, [*mounts, *files, message], folder, image.shown())
     launcher = isolation.launcher(container, pod, user, root, folder, join)
-    return Command(_arguments(container, image, environment), environment, folder, launcher)
+    return Command(_arguments(container, image, environment), environment, folder, launcher, sockets=sandbox.sockets)
 
 
 def check(command: Command) -> None:
@@ -151,6 +171,7 @@ def _write_message_file(container: Container, image: Image, sandbox: PodSandbox)
     if not sandbox.holds(path):
         raise OSError(errno.EPERM, "leads out of the Pod's folder")
     path.write_bytes(b"")
+    path.chmod(_MESSAGE_MODE)
 
 
 def _command(container: Container, image: Image, sandbox: PodSandbox, environment: dict[str, str]) -> Command:

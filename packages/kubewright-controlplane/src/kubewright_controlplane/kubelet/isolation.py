@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from kubewright.apis.core.v1 import Container, Pod
+from kubewright_controlplane.kubelet.helpers.exec_helper import CALLS
 from kubewright_controlplane.kubelet.names import hostname_of
 from kubewright_controlplane.kubelet.process import Command, Launcher
 from kubewright_controlplane.kubelet.rootfolder import MACHINE, SYSTEM, Mount, RootFolder, View
@@ -53,6 +56,8 @@ _NOBODY: Final = 65532
 _SWITCHING: Final = ("SETUID", "SETGID")
 """The capabilities that a change of the user needs. They end with it."""
 _PATH: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
+_TOOLS: Final = "/.kubelet"
+"""Where a container with files of its own finds the tools of this machine."""
 _PAUSE: Final = ("sleep", "infinity")
 _SHARED_MEMORY: Final = 64 << 20
 _PROBE_SECONDS: Final = 10.0
@@ -110,6 +115,36 @@ def _groups(pod: Pod) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """A program of this machine that prepares the process of a container: it changes the user, or takes the terminal.
+
+    In the sandbox of an image with files of its own, it is mounted with its libraries.
+    """
+
+    path: Path
+    loader: Path
+    """The program that loads its libraries."""
+    libraries: Sequence[Path]
+
+    @classmethod
+    async def find(cls, name: str) -> Tool | None:
+        """Return a tool; None if this machine does not have it."""
+        found = shutil.which(name, path=_PATH)
+        if found is None:
+            return None
+        _, output = await _run("ldd", found)
+        files = [Path(each) for each in re.findall(r"(?:^|=>)\s*(/\S+)", output, re.MULTILINE)]
+        loaders = [each for each in files if each.name.startswith("ld-")]
+        return cls(Path(found), loaders[0], files) if loaders else None
+
+    def command(self, base: Path) -> list[str]:
+        """Return the beginning of a command with the tool, in a sandbox above `base`."""
+        if base == MACHINE:
+            return [self.path.name]
+        return [f"{_TOOLS}/{self.loader.name}", "--library-path", _TOOLS, f"{_TOOLS}/{self.path.name}"]
+
+
+@dataclass(frozen=True, slots=True)
 class Isolation:
     """The sandboxes of one control plane."""
 
@@ -119,8 +154,14 @@ class Isolation:
     """Returns files and folders that no container sees: the data of the control plane, and its kubeconfigs."""
     has_descriptors: bool
     """Whether bubblewrap mounts file descriptors."""
+    changes_sockets: bool
+    """Whether the kubelet may change the addresses of sockets."""
     protected: Sequence[str]
     """The files of `/etc` that not every user can read, if this is root."""
+    setpriv: Tool | None
+    """Changes the user."""
+    setsid: Tool | None
+    """Takes the terminal."""
 
     def launcher(
         self, container: Container, pod: Pod, user: User, root: RootFolder, folder: str, join: int | None
@@ -132,7 +173,7 @@ class Isolation:
         view, host_pid = root.view(), bool(pod.spec.host_pid)
         # A user namespace of its own protects the processes of the machine from those that see them.
         is_root = os.geteuid() == 0 and not host_pid
-        switch = _switch(user, view) if is_root else []
+        switch = _switch(user, self.setpriv, root.base) if is_root and self.setpriv is not None else []
         rooted = is_root and (bool(switch) or not user.is_other)
         kept = _capabilities(container) if rooted else []
         security = container.security_context
@@ -140,6 +181,8 @@ class Isolation:
         for source, target in root.base_mounts():
             arguments += ("--ro-bind", source, target)
         arguments += [*self._masks(root), *_kernel_files(host_pid)]
+        if root.base != MACHINE:
+            arguments += self._tools()
         opened: list[tuple[str, str, str, str]] = []
         mounts: list[str] = []
         for each in root.mounts:
@@ -156,7 +199,8 @@ class Isolation:
             *(word for each in {*kept, *(_SWITCHING if switch else ())} for word in ("--cap-add", f"CAP_{each}")),
             *(() if rooted or join is not None else _user_namespace(user)),
         ]
-        terminal = _terminal(view) if container.tty else ()
+        takes_terminal = container.tty and self.setsid is not None
+        terminal = [*self.setsid.command(root.base), "--ctty", "--wait"] if takes_terminal and self.setsid else []
         return Launcher(
             program=self.program,
             arguments=[*arguments, *mounts],
@@ -170,6 +214,15 @@ class Isolation:
             view=view,
             user=(user.uid or 0, user.gid or 0, list(user.groups)) if switch else None,
         )
+
+    def _tools(self) -> Iterator[str]:
+        """Yield the mounts of the tools."""
+        tools = [each for each in (self.setpriv, self.setsid) if each is not None]
+        files = {path.name: path for each in tools for path in (each.path, *each.libraries)}
+        yield from ("--perms", "0755", "--tmpfs", _TOOLS)
+        for name, path in files.items():
+            yield from ("--ro-bind", str(path), f"{_TOOLS}/{name}")
+        yield from ("--remount-ro", _TOOLS)
 
     def pause(self) -> Command:
         """Return a command that holds the processes of a Pod together until it is killed.
@@ -202,20 +255,15 @@ def _system_folder(path: Path) -> Iterator[str]:
         yield from ("--ro-bind", str(path), str(path))
 
 
-def _terminal(view: View) -> Sequence[str]:
-    """Return a command that runs another one with the terminal as its own; empty if there is none."""
-    return ("setsid", "--ctty", "--wait") if view.program("setsid", _PATH) is not None else ()
-
-
-def _switch(user: User, view: View) -> list[str]:
-    """Return a command that changes to the user and runs another command; empty if it can't or need not."""
-    program = view.program("setpriv", _PATH)
-    if program is None or not user.is_other:
+def _switch(user: User, setpriv: Tool, base: Path) -> list[str]:
+    """Return a command that changes to the user and runs another command; empty if it need not."""
+    if not user.is_other:
         return []
     uid, gid = user.uid or 0, user.gid or 0
     groups = ",".join(str(each) for each in user.groups)
     return [
-        "setpriv", f"--reuid={uid}", f"--regid={gid}", f"--groups={groups}" if groups else "--clear-groups",
+        *setpriv.command(base), f"--reuid={uid}", f"--regid={gid}",
+        f"--groups={groups}" if groups else "--clear-groups",
         *(("--inh-caps=-all", "--ambient-caps=-all") if uid else ()), "--",
     ]  # fmt: skip
 
@@ -232,7 +280,10 @@ async def find_isolation(private: Callable[[], Sequence[Path]]) -> Isolation | s
         return f"bubblewrap does not work here: {output.strip()}; see whether user namespaces are permitted"
     _, options = await _run(program, "--help")
     protected = await asyncio.to_thread(lambda: list(_unreadable("/etc"))) if os.geteuid() == 0 else []
-    return Isolation(program, private, "--ro-bind-fd" in options, protected)
+    # A program that changes its user, as bubblewrap does on some machines, does not work below a filter.
+    changes_sockets = os.uname().machine in CALLS and not os.stat(program).st_mode & stat.S_ISUID
+    tools = await asyncio.gather(Tool.find("setpriv"), Tool.find("setsid"))
+    return Isolation(program, private, "--ro-bind-fd" in options, changes_sockets, protected, *tools)
 
 
 def _unreadable(folder: str) -> Iterator[str]:

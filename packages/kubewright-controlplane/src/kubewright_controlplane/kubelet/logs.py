@@ -9,6 +9,7 @@ Source: https://kubernetes.io/docs/concepts/cluster-administration/logging/#log-
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -16,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery import time
@@ -27,6 +28,8 @@ LONGEST: Final = 16 << 10
 """Longer lines are stored in parts."""
 _CHUNK: Final = 64 << 10
 _ENDING: Final = 4096
+_TOGETHER: Final = 1000
+"""Lines that are read before others are served."""
 _STREAMS: Final = {1: "stdout", 2: "stderr"}
 
 
@@ -105,9 +108,15 @@ class ContainerLog:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def tail(self, lines: int, size: int) -> bytes:
-        """Return the last lines, and of these the last `size` bytes."""
-        kept = _last(_Reader(self._folder).lines(), lines)
-        return b"".join(_output_line(line, timestamps=False) for line in kept)[-size:]
+        """Return the last lines, and of these the last `size` bytes. Reads no more than these from the files."""
+        kept: deque[bytes] = deque()
+        length = 0
+        for place in _last(self._folder, lines):
+            kept.appendleft(_output_line(place.line, timestamps=False))
+            length += len(kept[0])
+            if length >= size:
+                break
+        return b"".join(kept)[-size:]
 
     def ending(self) -> bytes:
         """Return the end of the log's file, at most `_ENDING` bytes, with the time of each line."""
@@ -132,11 +141,13 @@ class ContainerLog:
 
     async def _lines(self, options: LogOptions) -> AsyncGenerator[bytes]:
         reader = _Reader(self._folder)
-        begun: Iterator[bytes] = (line for line in reader.lines() if _is_since(line, options.since))
-        for number, line in enumerate(begun if options.tail is None else _last(begun, options.tail)):
-            if number % 1000 == 999:
+        if options.tail is not None:
+            await reader.skip_to_last(options.tail)
+        for number, line in enumerate(reader.lines()):
+            if number % _TOGETHER == _TOGETHER - 1:
                 await asyncio.sleep(0)
-            yield line
+            if _is_since(line, options.since):
+                yield line
         while options.follow and not self._closed:
             self._written.clear()
             for line in reader.lines():
@@ -166,6 +177,17 @@ class _Reader:
         self._number = -1
         self._offset = 0
 
+    async def skip_to_last(self, count: int) -> None:
+        """Continue with the last `count` lines. The parts of a line count as one."""
+        end = next(_backwards(self._folder), None)
+        if end is None:
+            return
+        self._number, self._offset = end.segment, end.start + len(end.line)
+        for number, place in enumerate(_last(self._folder, count)):
+            if number % _TOGETHER == _TOGETHER - 1:
+                await asyncio.sleep(0)
+            self._number, self._offset = place.segment, place.start
+
     def lines(self) -> Iterator[bytes]:
         """Yield the lines between the end of the last call and the current end."""
         for path in _segments(self._folder):
@@ -187,18 +209,51 @@ def _segments(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.log"), key=lambda path: int(path.stem))
 
 
-def _last(lines: Iterator[bytes], count: int) -> Iterator[bytes]:
-    """Return the last `count` lines. The parts of a line count as one."""
-    kept: deque[list[bytes]] = deque(maxlen=count)
-    parts: list[bytes] = []
-    for line in lines:
-        parts.append(line)
-        if line.split(b" ", 3)[2] == b"F":
-            kept.append(parts)
-            parts = []
-    if parts:
-        kept.append(parts)
-    return (line for whole in kept for line in whole)
+class _Place(NamedTuple):
+    """A line, or a part of one, and where it begins."""
+
+    segment: int
+    start: int
+    line: bytes
+
+
+def _last(folder: Path, count: int) -> Iterator[_Place]:
+    """Yield the last `count` lines, the last one first. The parts of a line count as one."""
+    whole = 0
+    for place in _backwards(folder):
+        if not whole or place.line.split(b" ", 3)[2] == b"F":
+            whole += 1
+        if whole > count:
+            return
+        yield place
+
+
+def _backwards(folder: Path) -> Iterator[_Place]:
+    """Yield the lines of a log from its end on."""
+    for path in reversed(_segments(folder)):
+        with suppress(FileNotFoundError), path.open("rb") as file:  # it may have been rotated away
+            for start, line in _lines_backwards(file):
+                yield _Place(int(path.stem), start, line)
+
+
+def _lines_backwards(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the complete lines of a file from its end on, and where each begins."""
+    start = file.seek(0, os.SEEK_END)
+    begun = b""
+    while start:
+        size = min(_CHUNK, start)
+        start = file.seek(start - size)
+        data = file.read(size) + begun
+        cut = data.find(b"\n") + 1 if start else 0
+        if start and not cut:
+            begun = data
+            continue
+        begun = data[:cut]
+        *lines, unfinished = data[cut:].split(b"\n")
+        at = start + len(data) - len(unfinished)
+        for line in reversed(lines):
+            at -= len(line) + 1
+            yield at, line + b"\n"
 
 
 def _is_since(line: bytes, since: datetime | None) -> bool:

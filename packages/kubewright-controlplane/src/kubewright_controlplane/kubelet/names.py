@@ -21,6 +21,7 @@ _LOCAL: Final = (
     "fe00::1\tip6-allnodes",
     "fe00::2\tip6-allrouters",
 )
+_HOSTS: Final = Path("/etc/hosts")
 _HOST_NAME_LENGTH: Final = 63
 _MACHINE: Final = Path("/etc/resolv.conf")
 
@@ -54,11 +55,15 @@ def pod_files(pod: Pod, folder: Path, address: str, nameserver: str | None) -> S
 
 
 def _hosts(pod: Pod, address: str) -> Iterator[str]:
-    yield "# Kubernetes-managed hosts file."
-    yield from _LOCAL
-    name = hostname_of(pod)
-    domain = domain_of(pod)
-    yield f"{address}\t{name}.{domain}\t{name}" if domain and "." not in name else f"{address}\t{name}"
+    if pod.spec.host_network:
+        yield "# Kubernetes-managed hosts file (host network)."
+        yield from _HOSTS.read_text(errors="replace").splitlines() if _HOSTS.is_file() else _LOCAL
+    else:
+        yield "# Kubernetes-managed hosts file."
+        yield from _LOCAL
+        name = hostname_of(pod)
+        domain = domain_of(pod)
+        yield f"{address}\t{name}.{domain}\t{name}" if domain and "." not in name else f"{address}\t{name}"
     if pod.spec.host_aliases:
         yield "\n# Entries added by HostAliases."
     for alias in pod.spec.host_aliases:

@@ -11,6 +11,8 @@ import math
 import shutil
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -18,12 +20,16 @@ from kubewright._runtime.log import get_logger
 from kubewright.apis.core.v1 import Container, EphemeralContainer, Pod
 from kubewright_controlplane.kubelet.conditions import Statuses, is_sidecar
 from kubewright_controlplane.kubelet.container import ContainerRunner
+from kubewright_controlplane.kubelet.eviction import EVICTED, GRACE, INTERVAL, excess, has_limits
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.logs import ContainerLog
 from kubewright_controlplane.kubelet.sandbox import PodSandbox, grace_of
 from kubewright_controlplane.kubelet.sources import SourceMissing
 from kubewright_controlplane.kubelet.status import Outcome, seconds_active
 from kubewright_controlplane.kubelet.volumes import Volumes
+
+_LEAST_GRACE: Final = 2.0
+"""Seconds that sidecars have to end, even if the other containers have used up the grace period."""
 
 _log = get_logger("kubewright.kubelet")
 
@@ -34,12 +40,17 @@ class PodRunner:
     def __init__(self, pod: Pod, images: Mapping[str, Image], sandbox: PodSandbox) -> None:
         self.uid = pod.metadata.uid
         self.deadline_exceeded = False
+        self.eviction = ""
+        """Why the Pod is evicted; empty if it is not."""
         self._pod = pod
         self._sandbox = sandbox
         self._volumes = Volumes(sandbox)
         self._grace: float | None = None
         """The grace period in seconds, once the Pod is terminating."""
+        self._end_by = 0.0
+        """When the grace period ends, once the Pod is terminating."""
         self._initialized = False
+        self._mains_ended = False
         self._mount_error = ""
         """The error of the volumes that is reported already."""
         self._failed = False
@@ -55,6 +66,7 @@ class PodRunner:
         self._task = asyncio.create_task(self._run(), name=f"pod {pod.metadata.namespace}/{pod.metadata.name}")
         self._task.add_done_callback(self._report_end)
         self._set_deadline(pod)
+        self._storage = asyncio.create_task(self._watch_storage()) if has_limits(pod) else None
 
     @property
     def address(self) -> str:
@@ -128,11 +140,16 @@ class PodRunner:
             self._mount_error = ""
 
     def stop(self, grace: float) -> None:
-        """End all containers, by force after `grace` seconds. A second call may shorten the grace period."""
+        """End all containers, by force after `grace` seconds. A second call may shorten the grace period.
+
+        Sidecars end after the other containers, which may need them to end.
+        """
         if self._grace is not None and grace >= self._grace:
             return
         self._grace = grace
-        for each in self._all:
+        self._end_by = self._sandbox.clock.monotonic() + grace
+        sidecars_last = self._initialized and not self._mains_ended and grace > 0
+        for each in (*self._mains, *self._ephemerals) if sidecars_last else self._all:
             each.stop(grace)
 
     async def end(self, grace: float) -> None:
@@ -155,11 +172,18 @@ class PodRunner:
             self._sandbox.changed()
             await asyncio.gather(*(each.run(self._restarts(each.spec)) for each in self._mains))
         finally:
+            self._mains_ended = True
             for each in (*self._inits, *self._ephemerals):
-                each.stop(grace_of(self._pod))
+                each.stop(self._grace_left())
             await asyncio.gather(*self._sidecars)
             if self._sandbox.pause is not None:
                 await self._sandbox.pause.end()
+
+    def _grace_left(self) -> float:
+        """Return the seconds that sidecars have to end after the other containers."""
+        if self._grace is None:
+            return grace_of(self._pod)
+        return max(self._end_by - self._sandbox.clock.monotonic(), _LEAST_GRACE) if self._grace else 0.0
 
     @property
     def _all(self) -> tuple[ContainerRunner, ...]:
@@ -180,11 +204,32 @@ class PodRunner:
                 before=self._before.get(added.name),
                 ends=False,
                 waiting="ContainerCreating",
+                target=partial(self._target, added.target_container_name) if added.target_container_name else None,
             )
             self._ephemerals.append(runner)
             self._sidecars.append(asyncio.create_task(runner.run(lambda code: False)))
 
+    async def _watch_storage(self) -> None:
+        """Evict the Pod once it exceeds a limit of its disk usage."""
+        sandbox, logs = self._sandbox, self._sandbox.folder / "logs"
+        while self._grace is None:
+            await sandbox.clock.sleep(INTERVAL)
+            found = await asyncio.to_thread(excess, self._pod, self._volumes.folder, sandbox.root, logs.joinpath)
+            if found is not None:
+                self.eviction, self._failed = found, True
+                sandbox.warn(EVICTED, found)
+                self.stop(GRACE)
+
+    def _target(self, name: str) -> int:
+        """Return the first process of a container. Raises LookupError if it does not run."""
+        found = self.container(name).process_id
+        if found is None:
+            raise LookupError(name)
+        return found
+
     def _report_end(self, task: asyncio.Task[None]) -> None:
+        if self._storage is not None:
+            self._storage.cancel()
         self._sandbox.changed()
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -247,7 +292,7 @@ class PodRunner:
 
 
 def _as_container(ephemeral: EphemeralContainer) -> Container:
-    """Return an ephemeral container as a container. Its target is ignored: processes see each other anyway."""
+    """Return an ephemeral container as a container, without its target."""
     fields = msgspec.structs.asdict(ephemeral)
     del fields["target_container_name"]
     return Container(**fields)

@@ -30,6 +30,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.kubelet.helpers import exec_helper
 from kubewright_controlplane.kubelet.helpers import reaper as reaper_program
 from kubewright_controlplane.kubelet.rootfolder import View
+from kubewright_controlplane.kubelet.sockets import PodSockets, SocketCalls
 
 Output = Callable[[int, bytes], None]
 """Receives the output of a file descriptor, 1 or 2. Empty output is the end."""
@@ -77,6 +78,8 @@ class Command:
     """None: the command runs without a sandbox."""
     inside: int | None = None
     """The process ID of a launcher: the command runs in its sandbox."""
+    sockets: PodSockets | None = None
+    """The sockets of the Pod; None: its programs get the addresses that they ask for."""
 
     def document(self) -> JSONObject:
         """Return what the exec helper needs to know."""
@@ -224,6 +227,7 @@ class Process(asyncio.SubprocessProtocol):
         self._writable.set()
         self._terminal: Terminal | None = None
         self._is_launcher = False
+        self._calls: SocketCalls | None = None
         self._transport: asyncio.SubprocessTransport
         self.pid = 0
         self._over = False
@@ -246,13 +250,17 @@ class Process(asyncio.SubprocessProtocol):
             process._terminal = Terminal(partial(process.pipe_data_received, 1))
             reads = writes = process._terminal.slave
         source, sink = os.pipe()
+        calls = process._calls = SocketCalls(command.sockets) if command.sockets is not None else None
+        channel = calls.theirs.fileno() if calls is not None else None
         try:
             process._transport, _ = await asyncio.get_running_loop().subprocess_exec(
                 lambda: process, *_program(exec_helper), str(source), stdin=reads, stdout=writes, stderr=writes,
-                start_new_session=True, env={}, cwd="/", pass_fds=(source,),
+                start_new_session=True, env={}, cwd="/", pass_fds=(source,) if channel is None else (source, channel),
             )  # fmt: skip
         except BaseException:
             os.close(sink)
+            if calls is not None:
+                calls.close()
             if process._terminal is not None:
                 os.close(process._terminal.slave)
                 process._terminal.close()
@@ -263,7 +271,9 @@ class Process(asyncio.SubprocessProtocol):
         reaper.add(process.pid)
         if process._terminal is not None:
             process._terminal.handed_over()
-        await _send_command(sink, {**command.document(), "terminal": terminal})
+        if calls is not None:
+            calls.handed_over()
+        await _send_command(sink, {**command.document(), "terminal": terminal, "channel": channel})
         return process
 
     async def wait(self) -> int:
@@ -276,6 +286,8 @@ class Process(asyncio.SubprocessProtocol):
         self._transport.close()
         if self._terminal is not None:
             self._terminal.close()
+        if self._calls is not None:
+            self._calls.close()
         code = self._transport.get_returncode() or 0
         return 128 - code if code < 0 else code
 

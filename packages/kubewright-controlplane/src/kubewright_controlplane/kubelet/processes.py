@@ -21,6 +21,7 @@ from kubewright.machinery.errors import ConfigError
 from kubewright_controlplane.common.network import PodAddresses, ProcessNetwork
 from kubewright_controlplane.common.pods import is_finished
 from kubewright_controlplane.kubelet.container import SCHEME, NoLog
+from kubewright_controlplane.kubelet.eviction import EVICTED
 from kubewright_controlplane.kubelet.images import Image, ImageTable
 from kubewright_controlplane.kubelet.isolation import Isolation, find_isolation
 from kubewright_controlplane.kubelet.logs import ContainerLog
@@ -30,6 +31,7 @@ from kubewright_controlplane.kubelet.process import Reaper
 from kubewright_controlplane.kubelet.runtime import confirm_terminated
 from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, Pause, PodEvent, PodSandbox
 from kubewright_controlplane.kubelet.simulated import ANNOTATION
+from kubewright_controlplane.kubelet.sockets import PodSockets
 from kubewright_controlplane.kubelet.status import report_deadline, status_with
 from kubewright_controlplane.ports import LOOPBACK
 
@@ -226,6 +228,8 @@ class ProcessRuntime:
         status = status_with(pod, runner.outcome, host, address, runner.statuses(), self._clock.now())
         if runner.deadline_exceeded:
             report_deadline(status)
+        if runner.eviction:
+            status.reason, status.message = EVICTED, runner.eviction
         ended = runner.ended  # before the status is sent: a later end is reported by another reconcile
         await ctx.update_status(status)
         if ended and pod.metadata.deletion_timestamp is not None:
@@ -254,13 +258,15 @@ class ProcessRuntime:
 
         isolation = await self._isolation(ctx) if any(each.sandbox for each in images.values()) else None
 
+        own = self._network.process_address(address) or LOOPBACK
+
         def emit(event: PodEvent) -> None:
             record = events.warning if event.type == "Warning" else events.normal
             record(pod, event.reason, event.note, action="Run")
 
         return PodSandbox(
             folder=self._pods.folder_of(pod),
-            address=self._network.process_address(address) or LOOPBACK,
+            address=own,
             host=address_of(node) or "",
             nameserver=await self._nameserver() if self._nameserver is not None else None,
             allocatable=node.status.allocatable,
@@ -271,6 +277,7 @@ class ProcessRuntime:
             reaper=self._pods.reaper,
             image=self._pods.images.get,
             isolation=isolation,
+            sockets=_sockets(pod, own, self._api) if isolation and isolation.changes_sockets else None,
             pause=Pause(isolation.pause(), self._pods.reaper) if isolation and _shares_processes(pod) else None,
             emit=emit,
             changed=partial(self._pods.changed.send, _name_of(pod)),
@@ -289,13 +296,18 @@ class ProcessRuntime:
         return self._addresses.of(ctx.request, ctx.object.status.pod_ip)
 
 
+def _sockets(pod: Pod, address: str, api: APIAddress) -> PodSockets | None:
+    """Return the sockets of a Pod that has an address of its own; None for other Pods."""
+    return None if pod.spec.host_network or address == LOOPBACK else PodSockets(address, (api.port,))
+
+
 def _shares_processes(pod: Pod) -> bool:
     return bool(pod.spec.share_process_namespace) and not pod.spec.host_pid
 
 
 async def _remove(runner: PodRunner) -> None:
     await runner.end(0)
-    runner.remove()
+    await asyncio.to_thread(runner.remove)
 
 
 def _name_of(pod: Pod) -> Request:

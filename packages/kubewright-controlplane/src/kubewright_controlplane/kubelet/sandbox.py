@@ -18,6 +18,7 @@ from kubewright.client._client import Client
 from kubewright_controlplane.kubelet.images import Image
 from kubewright_controlplane.kubelet.isolation import Isolation
 from kubewright_controlplane.kubelet.process import Command, Process, Reaper
+from kubewright_controlplane.kubelet.sockets import PodSockets
 
 
 class PodEvent(NamedTuple):
@@ -109,6 +110,8 @@ class PodSandbox:
     """Returns the command of an image; None if the image is simulated."""
     isolation: Isolation | None
     """The sandboxes of this machine; None if there are none."""
+    sockets: PodSockets | None
+    """The sockets of the Pod's programs in sandboxes; None if they get the addresses that they ask for."""
     pause: Pause | None
     """Set if the containers share their processes."""
     emit: Callable[[PodEvent], None]

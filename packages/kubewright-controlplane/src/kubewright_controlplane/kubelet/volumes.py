@@ -103,6 +103,11 @@ class Volumes:
             target.chmod(_SHARED_MODE)
         return Place(target)
 
+    def folder(self, name: str) -> Path | None:
+        """Return the folder of an emptyDir; None if it was not created yet."""
+        place = self._places.get(name)
+        return place.folder if place is not None else None
+
     def remove(self) -> None:
         """Remove what is not in the Pod's folder."""
         if self._memory is not None:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from kubewright.apis.core.v1 import Node, Pod
 from kubewright.cache._entry import Entry
 from kubewright.controllers import Request
+from kubewright_controlplane.common.podresources import amount
 from kubewright_controlplane.common.pods import is_finished
-from kubewright_controlplane.scheduler.podinfo import PodInfo, amount
+from kubewright_controlplane.scheduler.podinfo import PodInfo
 
 
 class NodeInfo:

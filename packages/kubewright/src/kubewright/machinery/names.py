@@ -16,6 +16,9 @@ _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _DNS1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _KEY: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _CONFIG_KEY: Final = "[-._a-zA-Z0-9]+"
+_UNDERSCORED: Final = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*"
+_HEADER: Final = "[-A-Za-z0-9]+"
+_C_IDENTIFIER: Final = "[A-Za-z_][A-Za-z0-9_]*"
 
 _LABEL_RE: Final = re.compile(_LABEL)
 _SUBDOMAIN_RE: Final = re.compile(_SUBDOMAIN)
@@ -23,6 +26,9 @@ _DNS1035_RE: Final = re.compile(_DNS1035)
 _KEY_RE: Final = re.compile(_KEY)
 _VALUE_RE: Final = re.compile(f"({_KEY})?")
 _CONFIG_KEY_RE: Final = re.compile(_CONFIG_KEY)
+_UNDERSCORED_RE: Final = re.compile(_UNDERSCORED)
+_HEADER_RE: Final = re.compile(_HEADER)
+_C_IDENTIFIER_RE: Final = re.compile(_C_IDENTIFIER)
 _PORT_NAME_RE: Final = re.compile("[-a-z0-9]+")
 
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # without vowels, so that it contains no words
@@ -48,6 +54,18 @@ def dns1123_label(value: str) -> list[str]:
 def dns1123_subdomain(value: str) -> list[str]:
     """Return what is wrong with a DNS subdomain (RFC 1123): the name of most objects."""
     return _longer_than(253, value) + _subdomain_shape(value)
+
+
+def dns1123_subdomain_with_underscore(value: str) -> list[str]:
+    """Return what is wrong with a DNS subdomain that may contain underscores: a search domain of a Pod."""
+    errors = _longer_than(253, value)
+    if not _UNDERSCORED_RE.fullmatch(value):
+        text = (
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
+            "and must start and end with an alphanumeric character"
+        )
+        errors.append(_regex_error(text, _UNDERSCORED, "example.com"))
+    return errors
 
 
 def wildcard_dns1123_subdomain(value: str) -> list[str]:
@@ -133,6 +151,25 @@ def environment_name(value: str) -> list[str]:
     if not all(" " <= each <= "~" and each != "=" for each in value):
         return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
     return []
+
+
+def http_header_name(value: str) -> list[str]:
+    """Return what is wrong with the name of an HTTP header in a probe."""
+    if _HEADER_RE.fullmatch(value):
+        return []
+    text = "a valid HTTP header must consist of alphanumeric characters or '-'"
+    return [_regex_error(text, _HEADER, "X-Header-Name")]
+
+
+def c_identifier(value: str) -> list[str]:
+    """Return what is wrong with an identifier of the C language: the name of a device's attribute."""
+    if _C_IDENTIFIER_RE.fullmatch(value):
+        return []
+    text = (
+        "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
+        "characters or '_'"
+    )
+    return [_regex_error(text, _C_IDENTIFIER, "my_name", "MY_NAME", "MyName")]
 
 
 def port_name(value: str) -> list[str]:

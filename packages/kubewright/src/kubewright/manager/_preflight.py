@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kubewright.apis.authorization.v1 import ResourceAttributes
 
 _ANONYMOUS: Final = "system:anonymous"
+_REVIEWS_AT_ONCE: Final = 4
+"""The number of concurrent access reviews. Each takes a connection, which costs more than several reviews."""
 _PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 """Seconds before a check is retried."""
 
@@ -103,15 +105,22 @@ async def _is_missing(client: Client, kind: type[Object], name: str) -> bool:
 
 async def missing_permissions(client: Client, rules: Sequence[PolicyRule], namespaces: Namespaces) -> list[Permission]:
     """Return the permissions in `rules` that this user does not have, according to SelfSubjectAccessReviews."""
-    missing = await asyncio.gather(*(_missing_in(client, rules, each) for each in each_of(namespaces)))
+    reviews = asyncio.Semaphore(_REVIEWS_AT_ONCE)
+    missing = await asyncio.gather(*(_missing_in(client, rules, each, reviews) for each in each_of(namespaces)))
     return [permission for each in missing for permission in each]
 
 
-async def _missing_in(client: Client, rules: Sequence[PolicyRule], namespace: str | None) -> list[Permission]:
+async def _missing_in(
+    client: Client, rules: Sequence[PolicyRule], namespace: str | None, reviews: asyncio.Semaphore
+) -> list[Permission]:
+    async def is_allowed(permission: Permission) -> bool:
+        async with reviews:
+            return await _is_allowed(client, permission)
+
     if await _is_allowed(client, Permission("*", "*", "*", namespace)):  # an administrator has all of them
         return []
     asked = list(dict.fromkeys(each for rule in rules for each in permissions_of(rule, namespace)))
-    answers = await asyncio.gather(*(_is_allowed(client, each) for each in asked))
+    answers = await asyncio.gather(*(is_allowed(each) for each in asked))
     return [each for each, allowed in zip(asked, answers, strict=True) if not allowed]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kubewright_cli.commands.generate import chart, client, installer, manifests, models
+from kubewright_cli.commands.generate import bundle, catalog, chart, client, installer, manifests, models
 
 
 @click.group("generate", invoke_without_command=True, context_settings={"max_content_width": 100})
@@ -22,6 +22,7 @@ def command(context: click.Context, check: bool, verbose: bool, output: str, rel
       kubewright generate --check --released v1.2.0   fail if the CRDs break users of that release, too
       kubewright generate installer         the same in one file, dist/install.yaml
       kubewright generate chart             the same as a Helm chart, dist/chart
+      kubewright generate bundle            the same as a bundle for OLM, bundle/
     """
     wanted = context.invoked_subcommand
     if wanted is None:
@@ -30,5 +31,13 @@ def command(context: click.Context, check: bool, verbose: bool, output: str, rel
         raise click.UsageError(f"put options after the command: kubewright generate {wanted} --check")
 
 
-for each in (manifests.command, installer.command, chart.command, models.command, client.command):
+for each in (
+    manifests.command,
+    installer.command,
+    chart.command,
+    bundle.command,
+    catalog.command,
+    models.command,
+    client.command,
+):
     command.add_command(each)

@@ -1,6 +1,6 @@
-"""Plugins that complete a Pod: Priority, DefaultTolerationSeconds, RuntimeClass.
+"""Plugins that complete a Pod: Priority, DefaultTolerationSeconds, RuntimeClass, PodTopologyLabels.
 
-Follows k8s.io/kubernetes plugin/pkg/admission/{priority,defaulttolerationseconds,runtimeclass}.
+Follows k8s.io/kubernetes plugin/pkg/admission/{priority,defaulttolerationseconds,runtimeclass,podtopologylabels}.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ _PRIORITY_CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 _RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
 _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_SECONDS: Final = 300
+_TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 class Priority(Plugin):
@@ -158,6 +159,32 @@ class RuntimeClass(Plugin):
         added = [each for each in scheduling.get("tolerations") or () if each not in tolerations]
         if added:
             spec["tolerations"] = [*tolerations, *added]
+
+
+class PodTopologyLabels(Plugin):
+    """Copies zone and region of a node to the labels of a Pod that is bound to it."""
+
+    name = "PodTopologyLabels"
+    only_for = ("pods",)
+
+    def __init__(self, resources: ResourceSet) -> None:
+        self._resources = resources
+
+    def admit(self, attributes: Attributes) -> None:
+        if attributes.operation != "CREATE" or attributes.subresource not in ("", "binding"):
+            return
+        obj = attributes.object
+        assert obj is not None
+        target = obj.get("target") or {}
+        is_node = not attributes.subresource or target.get("kind") == "Node"
+        node = (target.get("name") if attributes.subresource else obj["spec"].get("nodeName")) if is_node else None
+        registry = self._resources.registry("nodes")
+        if not node or not registry.has(node):
+            return
+        labels = registry.entry(node).labels
+        copied = {key: labels[key] for key in _TOPOLOGY if key in labels}
+        if copied:
+            obj["metadata"]["labels"] = {**(obj["metadata"].get("labels") or {}), **copied}
 
 
 def _tolerates(toleration: JSONObject, key: str) -> bool:

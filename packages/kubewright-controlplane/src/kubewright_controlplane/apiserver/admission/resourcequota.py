@@ -1,6 +1,7 @@
 """ResourceQuota: limits the total usage of a namespace.
 
-Usage is counted from the stored objects at each create, so it cannot drift. `status.used` follows each change.
+An account for each quota follows the commits, so a create costs the same whatever the number of objects.
+`status.used` is what the account says.
 Supported are object counts, the requests and limits of Pods, the requests of claims, also for a storage class, and all
 scopes. Follows k8s.io/kubernetes pkg/quota and apiserver's plugin/resourcequota.
 """
@@ -16,14 +17,17 @@ from kubewright_controlplane.apiserver.admission.limitranger import pod_total
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
 from kubewright_controlplane.apiserver.kinds.core.pod import qos_class
 from kubewright_controlplane.apiserver.registry.model import Attributes
+from kubewright_controlplane.apiserver.registry.objects import decode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright_controlplane.apiserver.storage.events import Entry, Event
 
 Usage = dict[str, Quantity]
 
 _COUNTED: Final = (
     "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets", "services",
 )  # fmt: skip
+_MEASURED: Final = frozenset({"persistentvolumeclaims", "pods", "services"})
+"""The resources of whose objects more counts than their number."""
 _OF_CLASS: Final = "storageclass.storage.k8s.io"
 _ONE: Final = Quantity.from_int(1)
 _DURING: Final = "DuringSchedulingIgnoredDuringExecution"
@@ -38,79 +42,132 @@ _SCOPES: Final[dict[str, Callable[[JSONObject], bool]]] = {
 """The scopes that a Pod is in or not. The others are selected by a value."""
 
 
+class _Account:
+    """What the stored objects of a namespace use of one quota."""
+
+    def __init__(self, quota: JSONObject) -> None:
+        self.quota = quota
+        self.name: str = quota["metadata"]["name"]
+        self.spec: JSONObject = quota["spec"]
+        self.hard: JSONObject = self.spec.get("hard") or {}
+        self.resources = _resources_of(self.hard)
+        self.used: Usage = {name: Quantity(0) for name in self.hard}
+        self._parts: dict[tuple[str, str], Usage] = {}
+        """The usage of each object, by resource and key."""
+
+    def put(self, qualified: str, entry: Entry) -> None:
+        """Count an object that was created or has changed."""
+        obj: JSONObject = decode_json(entry.data) if qualified in _MEASURED else {}
+        self.remove(qualified, entry)
+        part = {name: value for name, value in _usage(self.quota, qualified, obj).items() if name in self.hard}
+        if part:
+            self._parts[qualified, entry.key] = part
+            for name, value in part.items():
+                self.used[name] = self.used[name] + value
+
+    def remove(self, qualified: str, entry: Entry) -> None:
+        """Count an object no longer, if it was counted."""
+        for name, value in self._parts.pop((qualified, entry.key), {}).items():
+            self.used[name] = self.used[name] - value
+
+    def status(self) -> JSONObject:
+        return {"hard": self.hard, "used": {name: str(value) for name, value in self.used.items()}}
+
+
 class ResourceQuota(Plugin):
     name = "ResourceQuota"
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
+        self._accounts: dict[str, dict[str, _Account]] = {}
+        """By the namespace and name of their quota."""
         self._observed: set[str] = set()
-        self._observe(_COUNTED)
+        self._observe()
 
     def validate(self, attributes: Attributes) -> None:
         if attributes.operation != "CREATE" or attributes.subresource or not attributes.namespace:
             return
         assert attributes.object is not None
-        for quota in self._quotas(attributes.namespace):
-            self._check(quota, attributes, attributes.object)
+        for account in self._accounts_of(attributes.namespace):
+            _check(account, attributes, attributes.object)
 
-    def _check(self, quota: JSONObject, attributes: Attributes, obj: JSONObject) -> None:
-        qualified = attributes.resource.qualified
-        hard = {name: Quantity.of(value) for name, value in (quota["spec"].get("hard") or {}).items()}
-        asked = {name: value for name, value in _usage(quota, qualified, obj).items() if name in hard}
-        name = quota["metadata"]["name"]
-        if qualified == "pods" and _in_scope(quota, qualified, obj):
-            unsaid = sorted(each for each in hard if each not in asked and _is_compute(each))
-            if unsaid:
-                raise rejection(attributes, f"failed quota: {name}: must specify {','.join(unsaid)}")
-        if not asked:
-            return
-        used = self._used(quota, hard)
-        over = sorted(each for each, value in asked.items() if used[each] + value > hard[each])
-        if over:
+    def _accounts_of(self, namespace: str) -> list[_Account]:
+        accounts = self._accounts.get(namespace)
+        return [] if accounts is None else sorted(accounts.values(), key=lambda each: each.name)
 
-            def shown(amounts: Usage) -> str:
-                return ",".join(f"{each}={amounts[each]}" for each in over)
-
-            why = f"exceeded quota: {name}, requested: {shown(asked)}, used: {shown(used)}, limited: {shown(hard)}"
-            raise rejection(attributes, why)
-
-    def _used(self, quota: JSONObject, hard: Iterable[str]) -> Usage:
-        used: Usage = {name: Quantity(0) for name in hard}
-        namespace = quota["metadata"]["namespace"]
-        for qualified in filter(self._is_served, _resources_of(used)):
-            for obj in self._resources.registry(qualified).read_all(namespace):
-                for name, value in _usage(quota, qualified, obj).items():
-                    if name in used:
-                        used[name] = used[name] + value
-        return used
-
-    def _is_served(self, qualified: str) -> bool:
-        return any(resource.qualified == qualified for resource in self._resources)
-
-    def _quotas(self, namespace: str) -> list[JSONObject]:
-        registry = self._resources.registry("resourcequotas")
-        return list(registry.read_all(namespace)) if registry.entries(namespace) else []
-
-    def _observe(self, resources: Iterable[str]) -> None:
-        """Update the status of quotas after changes of these resources from now on."""
-        for resource in set(resources) - self._observed:
-            self._observed.add(resource)
+    def _observe(self) -> None:
+        """Observe the resources that count for a quota, and no others."""
+        accounts = (each for accounts in self._accounts.values() for each in accounts.values())
+        wanted = set(_COUNTED).union(*(each.resources for each in accounts))
+        begun, ended = wanted - self._observed, self._observed - wanted
+        self._observed = wanted
+        for resource in sorted(begun):
             self._resources.observe(resource, self._on_commit)
+        for resource in ended:
+            self._resources.store.unobserve(resource, self._on_commit)
 
     def _on_commit(self, event: Event) -> None:
-        """Update `status.used` after a change."""
+        """Update the accounts after a change, and `status.used`."""
         if event.resource == "resourcequotas":
-            self._observe(_resources_of(self._resources.decode(event.entry.data)["spec"].get("hard") or {}))
-        if self._resources.find("", "v1", "resourcequotas") is None:
+            self._open_account(event)
+        for account in self._accounts_of(event.entry.namespace):
+            if event.resource in account.resources:
+                if event.type == "DELETED":
+                    account.remove(event.resource, event.entry)
+                else:
+                    account.put(event.resource, event.entry)
+            self._write_status(account)
+
+    def _open_account(self, event: Event) -> None:
+        """Open or close the account of a quota that has changed."""
+        namespace, name = event.entry.namespace, event.entry.name
+        accounts = self._accounts.setdefault(namespace, {})
+        if event.type == "DELETED":
+            accounts.pop(name, None)
+            if not accounts:
+                del self._accounts[namespace]
+            self._observe()
             return
-        registry = self._resources.registry("resourcequotas")
-        for quota in self._quotas(event.entry.namespace):
-            hard = quota["spec"].get("hard") or {}
-            used = {name: str(value) for name, value in self._used(quota, hard).items()}
-            status = {"hard": hard, "used": used}
-            if quota.get("status") != status and not quota["metadata"].get("deletionTimestamp"):
-                target = registry.open(quota["metadata"]["name"], quota["metadata"]["namespace"], "status")
-                registry.replace(target, {**target.draft(), "status": status})
+        quota = decode_json(event.entry.data)
+        if name in accounts and accounts[name].spec == quota["spec"]:
+            accounts[name].quota = quota
+            return
+        account = _Account(quota)
+        for resource in account.resources:
+            for entry in self._resources.store.scan(resource, namespace=namespace):
+                account.put(resource, entry)
+        accounts[name] = account
+        self._observe()
+
+    def _write_status(self, account: _Account) -> None:
+        quota, status = account.quota, account.status()
+        if quota.get("status") == status or quota["metadata"].get("deletionTimestamp"):
+            return
+        registry = self._resources.find("", "v1", "resourcequotas")
+        name, namespace = account.name, quota["metadata"]["namespace"]
+        if registry is not None and registry.has(name, namespace):
+            target = registry.open(name, namespace, "status")
+            registry.replace(target, {**target.draft(), "status": status})
+
+
+def _check(account: _Account, attributes: Attributes, obj: JSONObject) -> None:
+    """Raise Forbidden if a new object exceeds a quota."""
+    qualified, quota = attributes.resource.qualified, account.quota
+    hard = {name: Quantity.of(value) for name, value in account.hard.items()}
+    asked = {name: value for name, value in _usage(quota, qualified, obj).items() if name in hard}
+    if qualified == "pods" and _in_scope(quota, qualified, obj):
+        unsaid = sorted(each for each in hard if each not in asked and _is_compute(each))
+        if unsaid:
+            raise rejection(attributes, f"failed quota: {account.name}: must specify {','.join(unsaid)}")
+    used = account.used
+    over = sorted(each for each, value in asked.items() if used[each] + value > hard[each])
+    if over:
+
+        def shown(amounts: Usage) -> str:
+            return ",".join(f"{each}={amounts[each]}" for each in over)
+
+        limits = f"requested: {shown(asked)}, used: {shown(used)}, limited: {shown(hard)}"
+        raise rejection(attributes, f"exceeded quota: {account.name}, {limits}")
 
 
 def _resources_of(hard: Iterable[str]) -> set[str]:

@@ -12,6 +12,7 @@ from typing import Final
 from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
+from kubewright_controlplane.apiserver.authorization.podreferences import MIRROR, secrets_and_config_maps
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.schema.steps import on_loop
@@ -37,6 +38,9 @@ class ServiceAccount(Plugin):
         pod = attributes.object
         assert pod is not None
         spec = pod["spec"]
+        if MIRROR in (pod["metadata"].get("annotations") or {}):
+            self.validate(attributes)
+            return
         name = spec.get("serviceAccountName") or _DEFAULT
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         account = self._account(attributes, name)
@@ -44,6 +48,21 @@ class ServiceAccount(Plugin):
             _mount_token(spec)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
             spec["imagePullSecrets"] = [{"name": each.get("name", "")} for each in account["imagePullSecrets"]]
+
+    def validate(self, attributes: Attributes) -> None:
+        """Reject a mirror Pod that has an account, a Secret or a token."""
+        if not concerns(attributes, "pods", "CREATE") or attributes.object is None:
+            return
+        if MIRROR not in (attributes.object["metadata"].get("annotations") or {}):
+            return
+        spec = attributes.object["spec"]
+        if spec.get("serviceAccountName"):
+            raise rejection(attributes, "a mirror pod may not reference service accounts")
+        if any(resource == "secrets" for resource, _ in secrets_and_config_maps(spec)):
+            raise rejection(attributes, "a mirror pod may not reference secrets")
+        for volume in spec.get("volumes") or ():
+            if any(each.get("serviceAccountToken") for each in (volume.get("projected") or {}).get("sources") or ()):
+                raise rejection(attributes, "a mirror pod may not use ServiceAccountToken volume projections")
 
     def _account(self, attributes: Attributes, name: str) -> JSONObject:
         registry = self._resources.registry("serviceaccounts")

@@ -9,6 +9,7 @@ from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.apiserver.admission.defaultclass import newest_default
 from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -36,10 +37,9 @@ class DefaultStorageClass(Plugin):
         spec = attributes.object["spec"]
         if spec.get("storageClassName") is not None:
             return
-        marked = [each for each in self._resources.registry(_CLASSES).read_all() if _is_default(each)]
-        newest = max(marked, key=lambda each: str(each["metadata"]["creationTimestamp"]), default=None)
-        if newest is not None:
-            spec["storageClassName"] = newest["metadata"]["name"]
+        name = newest_default(self._resources.registry(_CLASSES), _IS_DEFAULT)
+        if name is not None:
+            spec["storageClassName"] = name
 
 
 class PersistentVolumeClaimResize(Plugin):
@@ -73,8 +73,3 @@ class PersistentVolumeClaimResize(Plugin):
 
 def _size(claim: JSONObject) -> Quantity:
     return Quantity.of(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", 0))
-
-
-def _is_default(storage_class: JSONObject) -> bool:
-    annotations = storage_class["metadata"].get("annotations") or {}
-    return any(annotations.get(each) == "true" for each in _IS_DEFAULT)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.endpoints.extensions import DEFAULT, Priority
@@ -58,6 +60,25 @@ _VERSIONS: Final = {
 """The priorities of their versions that are not 15."""
 
 
+class _Version(msgspec.Struct):
+    name: str
+    served: bool
+
+
+class _Spec(msgspec.Struct):
+    group: str
+    versions: list[_Version]
+
+
+class _Definition(msgspec.Struct):
+    """The part of a stored CustomResourceDefinition that says what it serves."""
+
+    spec: _Spec
+
+
+_decoder: Final = msgspec.json.Decoder(_Definition)
+
+
 class LocalAPIServices:
     """Creates, restores and deletes the APIServices of this server's own group versions."""
 
@@ -95,8 +116,8 @@ class LocalAPIServices:
         before = self._served.pop(event.entry.name, set())
         now: set[GroupVersion] = set()
         if event.type != "DELETED":
-            spec = self._resources.decode(event.entry.data)["spec"]
-            now = {GroupVersion(spec["group"], each["name"]) for each in spec["versions"] if each["served"]}
+            spec = _decoder.decode(event.entry.data).spec
+            now = {GroupVersion(spec.group, each.name) for each in spec.versions if each.served}
             self._served[event.entry.name] = now
         for gv in sorted(before ^ now, key=str):
             self._sync(gv)

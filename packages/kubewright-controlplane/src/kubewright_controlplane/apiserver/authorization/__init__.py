@@ -1,1 +1,1 @@
-"""Authorization by RBAC. Members of `system:masters` may do anything."""
+"""Authorization by RBAC, and of nodes by their Pods. Members of `system:masters` may do anything."""

@@ -28,6 +28,8 @@ class AccessAttributes:
     namespace: str = ""
     name: str = ""
     path: str = ""
+    field_selector: str = ""
+    """The field selector of a list, a watch or a deletecollection."""
 
 
 @dataclass(frozen=True, slots=True)

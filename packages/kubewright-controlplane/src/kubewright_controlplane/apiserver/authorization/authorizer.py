@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
+from kubewright_controlplane.apiserver.authorization.nodes import NodeAuthorizer, NodesAndRBAC
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
+from kubewright_controlplane.apiserver.authorization.rules import decode_rules
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.writes import finish
@@ -28,20 +32,25 @@ _KINDS: Final = {
 }
 
 
-def build_authorizer(resources: ResourceSet, *, allow_all: bool = False) -> RBAC:
-    """Build an authorizer that observes the roles and bindings of a server, or one that allows every request."""
+def build_authorizer(resources: ResourceSet, *, allow_all: bool = False, nodes: bool = True) -> NodesAndRBAC:
+    """Build an authorizer that observes the roles and bindings of a server, or one that allows every request.
+
+    With `nodes`, the Node authorizer decides too.
+    """
     rbac = RBAC(allow_all=allow_all)
     for kind, plural in _KINDS.items():
 
         def on_commit(event: Event, kind: str = kind) -> None:
             if event.type == "DELETED":
                 rbac.remove(kind, event.entry.namespace, event.entry.name)
+            elif kind in ("Role", "ClusterRole"):
+                rbac.put_role(event.entry.namespace, event.entry.name, decode_rules(event.entry.data))
             else:
-                rbac.put(kind, resources.decode(event.entry.data))
+                rbac.put_binding(kind, resources.decode(event.entry.data))
 
         resources.observe(f"{plural}.rbac.authorization.k8s.io", on_commit)
     Aggregation(resources)
-    return rbac
+    return NodesAndRBAC(NodeAuthorizer(resources) if nodes else None, rbac)
 
 
 class Aggregation:
@@ -56,8 +65,7 @@ class Aggregation:
         name = event.entry.name
         self._selectors.pop(name, None)
         if event.type != "DELETED":
-            role = self._resources.decode(event.entry.data)
-            given = (role.get("aggregationRule") or {}).get("clusterRoleSelectors")
+            given = _selectors(event.entry.data)
             if given:
                 self._selectors[name] = [Selector.from_dict(each) for each in given]
                 self._aggregate(name)
@@ -82,11 +90,25 @@ class Aggregation:
         """Return the rules of all roles that the role's selectors match, in the order of their names, without
         repetition.
         """
-        found: list[JSONObject] = []
+        found: dict[bytes, JSONObject] = {}
         entries = self._resources.registry(_CLUSTER_ROLES).entries()
         for selector in self._selectors[name]:
             for entry in entries:
                 if entry.name != name and selector.matches(entry.labels):
-                    rules = self._resources.decode(entry.data).get("rules") or ()
-                    found += [rule for rule in rules if rule not in found]
-        return found
+                    for rule in self._resources.decode(entry.data).get("rules") or ():
+                        found.setdefault(_identity(rule), rule)
+        return list(found.values())
+
+
+class _ClusterRole(msgspec.Struct):
+    """The part of a stored ClusterRole that says which roles it aggregates."""
+
+    aggregationRule: JSONObject | None = None
+
+
+def _selectors(data: bytes) -> list[JSONObject]:
+    rule = msgspec.json.decode(data, type=_ClusterRole).aggregationRule or {}
+    return rule.get("clusterRoleSelectors") or []
+
+
+_identity: Final = msgspec.json.Encoder(order="deterministic").encode

@@ -1,8 +1,8 @@
 """RBAC: the rules of a user, and authorization by them.
 
-`put` and `remove` take the four kinds as they are committed; checks use the compiled rules. A change discards all
-cached decisions. After that, a repeated check of a user, namespace, verb and resource is two dictionary lookups,
-whatever the number of roles.
+`put_role`, `put_binding` and `remove` take the four kinds as they are committed; checks use the compiled rules. A
+change discards all cached decisions. After that, a repeated check of a user, namespace, verb and resource is two
+dictionary lookups, whatever the number of roles.
 
 Follows k8s.io/kubernetes pkg/registry/rbac/validation and plugin/pkg/auth/authorizer/rbac: rules are additive. A
 binding to a missing role grants nothing, and the reason of a denial names the role.
@@ -10,7 +10,7 @@ binding to a missing role grants nothing, and the reason of a denial names the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -24,13 +24,14 @@ _Key: TypeAlias = tuple[str, str]
 _Subject: TypeAlias = tuple[str, str]
 """`User` or `Group`, and its name."""
 
-_Verdict: TypeAlias = frozenset[str] | None
-"""Names of the objects that are allowed; None: all objects."""
+_Verdict: TypeAlias = tuple[Collection[str], ...] | None
+"""Names of the objects that are allowed, of each rule; None: all objects."""
 _Place: TypeAlias = tuple[str, tuple[str, ...], str]
 """User name, groups and namespace."""
 _Question: TypeAlias = tuple[str, str, str, str]
 """Verb, group, resource, subresource."""
 _MAX_VERDICTS: Final = 65_536
+"""Verdicts that are cached, and rules with names in them."""
 _LONGEST: Final = 512
 _EVERYTHING: Final[list[JSONObject]] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
@@ -78,7 +79,7 @@ class RBAC:
     """The rules of a cluster, and the subjects they are bound to.
 
     Guarantees
-        A check sees every earlier `put` and `remove`.
+        A check sees every earlier change.
         A member of `system:masters` may do anything, whatever the rules.
 
     Written by one thread. Any thread may check: it sees the rules before or after a change, and leaves no decision by
@@ -93,16 +94,18 @@ class RBAC:
         self._bound: dict[_Subject, dict[_Key, _Binding]] = {}
         self._verdicts: dict[_Place, dict[_Question, _Verdict]] = {}
         self._kept = 0
-        """The number of verdicts, or more: changes of roles drop them uncounted."""
+        """The size of the verdicts, or more: changes of roles drop them uncounted."""
 
-    def put(self, kind: str, obj: JSONObject) -> None:
-        """Add or replace a Role, ClusterRole, RoleBinding or ClusterRoleBinding."""
+    def put_role(self, namespace: str, name: str, rules: tuple[Rule, ...]) -> None:
+        """Add or replace a Role, or a ClusterRole, which has no namespace."""
+        self._verdicts = {}
+        self._roles[namespace, name] = rules
+
+    def put_binding(self, kind: str, obj: JSONObject) -> None:
+        """Add or replace a RoleBinding or ClusterRoleBinding."""
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
         self._verdicts = {}
-        if kind in ("Role", "ClusterRole"):
-            self._roles[key] = compile_rules(obj.get("rules"))
-            return
         self._unbind(key)
         binding = _Binding.from_dict(kind, obj)
         self._bindings[key] = binding
@@ -119,7 +122,7 @@ class RBAC:
 
     def authorize(self, access: AccessAttributes) -> Decision:
         """Return whether the user may do it. A denial names the bound roles that are missing."""
-        return ALLOWED if self.allows(access) else Decision(False, self.explain(access))
+        return ALLOWED if self.allows(access) else Decision(False, self._reason_of_denial(access))
 
     def allows(self, access: AccessAttributes) -> bool:
         user = access.user
@@ -127,8 +130,8 @@ class RBAC:
             return True
         if not access.resource:
             return any(rule.matches_url(access.verb, access.path) for rule in self.rules_for(user, namespace=""))
-        names = self._verdict(access)
-        return names is None or access.name in names
+        allowed = self._verdict(access)
+        return allowed is None or any(access.name in names for names in allowed)
 
     def explain(self, access: AccessAttributes) -> str:
         """Return the binding that allows it, or else the bound roles that are missing, as text for people."""
@@ -137,6 +140,9 @@ class RBAC:
         for binding in self._bindings_of(access.user, access.namespace):
             if any(_allows(rule, access) for rule in self._rules_of(binding) or ()):
                 return f"RBAC: allowed by {binding.describe(access.user)}"
+        return self._reason_of_denial(access)
+
+    def _reason_of_denial(self, access: AccessAttributes) -> str:
         unresolved = self.unresolved(access.user, access.namespace)
         return f"RBAC: {unresolved}" if unresolved else ""
 
@@ -170,23 +176,23 @@ class RBAC:
         try:
             return verdicts[place][asked]
         except KeyError:
-            names = self._names_allowed(access)
+            verdict = self._names_allowed(access)
         if len(access.namespace) + sum(map(len, asked)) <= _LONGEST:  # a longer one names nothing that exists
             if self._kept >= _MAX_VERDICTS:
                 verdicts = self._verdicts = {}
                 self._kept = 0
-            verdicts.setdefault(place, {})[asked] = names
-            self._kept += 1
-        return names
+            verdicts.setdefault(place, {})[asked] = verdict
+            self._kept += 1 + len(verdict or ())
+        return verdict
 
     def _names_allowed(self, access: AccessAttributes) -> _Verdict:
-        names: set[str] = set()
+        found: list[Collection[str]] = []
         for rule in self.rules_for(access.user, access.namespace):
             if rule.matches_resource(access.verb, access.group, access.resource, access.subresource):
                 if not rule.names:
                     return None
-                names.update(rule.names)
-        return frozenset(names)
+                found.append(rule.allowed_names)
+        return tuple(found)
 
     def _bindings_of(self, user: UserInfo, namespace: str) -> Iterator[_Binding]:
         found: dict[_Key, _Binding] = {}
@@ -213,5 +219,5 @@ def _allows(rule: Rule, access: AccessAttributes) -> bool:
     if not access.resource:
         return rule.matches_url(access.verb, access.path)
     return rule.matches_resource(access.verb, access.group, access.resource, access.subresource) and (
-        not rule.names or access.name in rule.names
+        not rule.names or access.name in rule.allowed_names
     )

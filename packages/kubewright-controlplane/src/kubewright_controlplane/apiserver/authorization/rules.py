@@ -7,17 +7,34 @@ k8s.io/component-helpers auth/rbac/validation (coverage, to prevent escalation).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
+import msgspec
+
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.schema.steps import lengthen
 
 ALL: Final = "*"
+_SHORT: Final = 8
+"""Length up to which a tuple is searched as fast as a set."""
+_FEW: Final = 10_000
+"""Comparisons of rules that the event loop makes: some milliseconds."""
+_MOST: Final = 4_000_000
+"""Comparisons of rules that a write may cost: some seconds."""
+_FIELDS: Final = {
+    "groups": "apiGroups",
+    "names": "resourceNames",
+    "urls": "nonResourceURLs",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class TooManyComparisons(Exception):
+    """Rules are too many, or have too many combinations of verbs, groups, resources and names."""
+
+
+class Rule(msgspec.Struct, frozen=True, dict=True, rename=_FIELDS):
     """One compiled `PolicyRule`. Keeps the order of its lists, which answers and messages show."""
 
     verbs: tuple[str, ...] = ()
@@ -25,6 +42,23 @@ class Rule:
     resources: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
+
+    @cached_property
+    def _verbs(self) -> Collection[str]:
+        return _searchable(self.verbs)
+
+    @cached_property
+    def _groups(self) -> Collection[str]:
+        return _searchable(self.groups)
+
+    @cached_property
+    def _resources(self) -> Collection[str]:
+        return _searchable(self.resources)
+
+    @cached_property
+    def allowed_names(self) -> Collection[str]:
+        """The same as `names`, to search in."""
+        return _searchable(self.names)
 
     @classmethod
     def from_dict(cls, rule: JSONObject) -> Rule:
@@ -38,49 +72,24 @@ class Rule:
 
     def matches_resource(self, verb: str, group: str, resource: str, subresource: str) -> bool:
         """Return whether the rule allows this verb on this resource; `names` may restrict it to some objects."""
-        if verb not in self.verbs and ALL not in self.verbs:
+        if verb not in self._verbs and ALL not in self._verbs:
             return False
-        if group not in self.groups and ALL not in self.groups:
+        if not self.concerns(group):
             return False
-        if ALL in self.resources:
+        if ALL in self._resources:
             return True
         if not subresource:
-            return resource in self.resources
-        return f"{resource}/{subresource}" in self.resources or f"*/{subresource}" in self.resources
+            return resource in self._resources
+        return f"{resource}/{subresource}" in self._resources or f"*/{subresource}" in self._resources
+
+    def concerns(self, group: str) -> bool:
+        """Return whether the rule is about resources of this group."""
+        return group in self._groups or ALL in self._groups
 
     def matches_url(self, verb: str, path: str) -> bool:
-        if verb not in self.verbs and ALL not in self.verbs:
+        if verb not in self._verbs and ALL not in self._verbs:
             return False
         return any(_url_covers(url, path) for url in self.urls)
-
-    def covers(self, part: Rule) -> bool:
-        """Return whether this rule grants all of `part`, one of the rules from `atoms`."""
-        return (
-            _has_all(self.verbs, part.verbs)
-            and _has_all(self.groups, part.groups)
-            and all(self._covers_resource(resource) for resource in part.resources)
-            and all(any(_url_covers(own, url) for own in self.urls) for url in part.urls)
-            and (not self.names or (bool(part.names) and set(part.names) <= set(self.names)))
-        )
-
-    def _covers_resource(self, resource: str) -> bool:
-        if ALL in self.resources or resource in self.resources:
-            return True
-        _, slash, subresource = resource.partition("/")
-        return bool(slash) and f"*/{subresource}" in self.resources
-
-    def atoms(self) -> Iterator[Rule]:
-        """Split the rule into rules with one verb and one group, resource and name, or one URL."""
-        for group in self.groups:
-            for resource in self.resources:
-                for verb in self.verbs:
-                    if not self.names:
-                        yield Rule((verb,), (group,), (resource,))
-                    for name in self.names:
-                        yield Rule((verb,), (group,), (resource,), (name,))
-        for url in self.urls:
-            for verb in self.verbs:
-                yield Rule(verbs=(verb,), urls=(url,))
 
     def __str__(self) -> str:
         parts = (
@@ -98,15 +107,99 @@ def compile_rules(rules: Iterable[JSONObject] | None) -> tuple[Rule, ...]:
     return tuple(Rule.from_dict(rule) for rule in rules or ())
 
 
+class _Role(msgspec.Struct):
+    rules: tuple[Rule, ...] = ()
+
+
+def decode_rules(data: bytes) -> tuple[Rule, ...]:
+    """Compile the rules of a stored Role or ClusterRole, four times faster than from its document."""
+    try:
+        return msgspec.json.decode(data, type=_Role).rules
+    except msgspec.ValidationError:  # a list is null
+        rules: list[JSONObject] | None = msgspec.json.decode(data)["rules"]
+        return compile_rules(rules)
+
+
 def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """Return the part of `wanted` that no rule of `owned` grants, with the verbs of a resource joined again."""
-    missing = [atom for rule in wanted for atom in rule.atoms() if not any(own.covers(atom) for own in owned)]
-    joined: dict[object, Rule] = {}
-    for rule in missing:
-        key: object = (rule.groups, rule.resources, rule.names) if rule.resources else rule
-        earlier = joined.get(key)
-        joined[key] = rule if earlier is None else replace(earlier, verbs=earlier.verbs + rule.verbs)
-    return list(joined.values())
+    """Return the part of `wanted` that no rule of `owned` grants: a rule for each group, resource and name, or for each
+    verb and URL.
+
+    Raises TooManyComparisons, and StepTooLong.
+    """
+    grants = _Grants(owned)
+    missing: dict[Rule, list[str]] = {}
+    for rule in wanted:
+        for part, verb in grants.lacking(rule):
+            missing.setdefault(part, []).append(verb)
+    return [msgspec.structs.replace(part, verbs=tuple(verbs)) for part, verbs in missing.items()]
+
+
+class _Grants:
+    """What rules grant, indexed by resource."""
+
+    def __init__(self, owned: Sequence[Rule]) -> None:
+        self._by_resource: dict[str, list[Rule]] = {}
+        self._with_urls = [rule for rule in owned if rule.urls]
+        self._urls = sum(len(rule.urls) for rule in self._with_urls)
+        self._compared = 0
+        for rule in owned:
+            self._count(len(rule.resources))
+            for resource in rule.resources:
+                self._by_resource.setdefault(resource, []).append(rule)
+
+    def lacking(self, rule: Rule) -> Iterator[tuple[Rule, str]]:
+        """Yield the parts of a rule that are not granted, and the verb of each."""
+        for group in rule.groups:
+            for resource in rule.resources:
+                yield from self._lacking_of(group, resource, rule)
+        for url in rule.urls:
+            self._count(len(rule.verbs) * (1 + self._urls))
+            for verb in rule.verbs:
+                if not any(own.matches_url(verb, url) for own in self._with_urls):
+                    yield Rule(verbs=(verb,), urls=(url,)), verb
+
+    def _lacking_of(self, group: str, resource: str, rule: Rule) -> Iterator[tuple[Rule, str]]:
+        always, named = self._verbs_for(group, resource)
+        self._count(1)
+        if ALL in always:
+            return
+        lacking = [verb for verb in rule.verbs if verb not in always]
+        self._count(len(rule.verbs) + len(lacking) * len(rule.names))
+        for verb in lacking:
+            if not rule.names:
+                yield Rule(groups=(group,), resources=(resource,)), verb
+            for name in rule.names:
+                verbs = named.get(name, ())
+                if verb not in verbs and ALL not in verbs:
+                    yield Rule(groups=(group,), resources=(resource,), names=(name,)), verb
+
+    def _verbs_for(self, group: str, resource: str) -> tuple[set[str], dict[str, set[str]]]:
+        """Return the verbs that are granted for all objects of a resource, and those for objects with a name."""
+        always: set[str] = set()
+        named: dict[str, set[str]] = {}
+        for rule in self._about(resource):
+            self._count(1)
+            if not rule.concerns(group):
+                continue
+            self._count((len(rule.names) or 1) * len(rule.verbs))
+            if not rule.names:
+                always.update(rule.verbs)
+            for name in rule.names:
+                named.setdefault(name, set()).update(rule.verbs)
+        return always, named
+
+    def _about(self, resource: str) -> Iterator[Rule]:
+        _, slash, subresource = resource.partition("/")
+        for each in dict.fromkeys((resource, ALL, f"*/{subresource}" if slash else ALL)):
+            yield from self._by_resource.get(each, ())
+
+    def _count(self, comparisons: int) -> None:
+        """Count comparisons. Raises TooManyComparisons, and StepTooLong."""
+        self._compared += comparisons
+        if self._compared > _FEW:
+            lengthen()
+        if self._compared > _MOST:
+            raise TooManyComparisons
 
 
 def quoted(values: Iterable[str]) -> str:
@@ -114,8 +207,8 @@ def quoted(values: Iterable[str]) -> str:
     return "[" + " ".join(json.dumps(value, ensure_ascii=False) for value in values) + "]"
 
 
-def _has_all(own: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    return ALL in own or all(each in own for each in wanted)
+def _searchable(values: tuple[str, ...]) -> Collection[str]:
+    return values if len(values) <= _SHORT else frozenset(values)
 
 
 def _url_covers(own: str, path: str) -> bool:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -44,6 +45,8 @@ _PRIVATE = "no-cache, private"
 _WARNINGS_LIMIT = 4096
 """Characters of all warnings. With more, each of them is cut, and the last ones are dropped."""
 _CUT_WARNING = 256
+_MOST_WARNINGS = 4096
+"""Warnings that are looked at; far fewer fit."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -372,7 +375,7 @@ def add_warnings(response: Response, warnings: Iterable[str]) -> None:
 
     Follows apiserver's pkg/endpoints/filters/warning.go.
     """
-    listed = [each for each in dict.fromkeys(warnings) if each and _CONTROL.search(each) is None]
+    listed = [each for each in dict.fromkeys(islice(warnings, _MOST_WARNINGS)) if each and not _CONTROL.search(each)]
     if not listed:
         return
     if sum(map(len, listed)) > _WARNINGS_LIMIT:

@@ -13,21 +13,22 @@ from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
-from kubewright_controlplane.apiserver.authorization.rbac import RBAC
+from kubewright_controlplane.apiserver.authorization.nodes import NodesAndRBAC
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry.model import Action, Attributes, Strategy
 from kubewright_controlplane.apiserver.user import UserInfo
 
 _GROUP: Final = "authorization.k8s.io"
+_NO_RULES: Final = "node authorizer does not support user rule resolution"
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
-    rbac = server.authorizer
+    authorizer = server.authorizer
     return {
-        "subjectaccessreviews": ReviewStrategy(AccessReview(rbac=rbac)),
-        "selfsubjectaccessreviews": ReviewStrategy(SelfAccessReview(rbac=rbac)),
-        "localsubjectaccessreviews": ReviewStrategy(LocalAccessReview(rbac=rbac)),
-        "selfsubjectrulesreviews": ReviewStrategy(SelfRulesReview(rbac=rbac)),
+        "subjectaccessreviews": ReviewStrategy(AccessReview(authorizer=authorizer)),
+        "selfsubjectaccessreviews": ReviewStrategy(SelfAccessReview(authorizer=authorizer)),
+        "localsubjectaccessreviews": ReviewStrategy(LocalAccessReview(authorizer=authorizer)),
+        "selfsubjectrulesreviews": ReviewStrategy(SelfRulesReview(authorizer=authorizer)),
     }
 
 
@@ -46,7 +47,7 @@ class ReviewStrategy(Strategy):
 class AccessReview(Action):
     """SubjectAccessReview: whether a user may do something."""
 
-    rbac: RBAC
+    authorizer: NodesAndRBAC
     only_reads: bool = True
 
     def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
@@ -68,9 +69,9 @@ class AccessReview(Action):
 
     def _answer(self, spec: JSONObject, user: UserInfo) -> JSONObject:
         access = _access(spec, user)
-        allowed = self.rbac.authorize(access).allowed
+        allowed = self.authorizer.authorize(access).allowed
         status: JSONObject = {"allowed": allowed}
-        reason = self.rbac.explain(access)
+        reason = self.authorizer.explain(access)
         if reason:
             status["reason"] = reason
         return status
@@ -106,7 +107,7 @@ class LocalAccessReview(AccessReview):
 class SelfRulesReview(Action):
     """SelfSubjectRulesReview: the permissions of the sender in a namespace."""
 
-    rbac: RBAC
+    authorizer: NodesAndRBAC
 
     def create(self, body: JSONObject, attributes: Attributes) -> JSONObject:
         namespace = (body.get("spec") or {}).get("namespace")
@@ -114,16 +115,18 @@ class SelfRulesReview(Action):
             raise BadRequest("no namespace on request")
         resources: list[JSONObject] = []
         others: list[JSONObject] = []
-        for rule in self.rbac.rules_for(attributes.user, namespace):
+        for rule in self.authorizer.rbac.rules_for(attributes.user, namespace):
             if rule.resources:
                 shown = {"verbs": rule.verbs, "apiGroups": rule.groups, "resources": rule.resources}
                 resources.append({**shown, "resourceNames": rule.names} if rule.names else shown)
             if rule.urls:
                 others.append({"verbs": rule.verbs, "nonResourceURLs": rule.urls})
-        status: JSONObject = {"resourceRules": resources, "nonResourceRules": others, "incomplete": False}
-        unresolved = self.rbac.unresolved(attributes.user, namespace)
-        if unresolved:
-            status["evaluationError"] = unresolved
+        is_incomplete = self.authorizer.has_further_rules(attributes.user)
+        status: JSONObject = {"resourceRules": resources, "nonResourceRules": others, "incomplete": is_incomplete}
+        unresolved = self.authorizer.rbac.unresolved(attributes.user, namespace)
+        errors = [*([_NO_RULES] if is_incomplete else ()), *([unresolved] if unresolved else ())]
+        if errors:
+            status["evaluationError"] = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
         return answer({"spec": {}}, attributes, status)
 
 
@@ -149,7 +152,15 @@ def _access(spec: JSONObject, user: UserInfo) -> AccessAttributes:
         asked.get("subresource") or "",
         asked.get("namespace") or "",
         asked.get("name") or "",
+        field_selector=_field_selector(asked.get("fieldSelector") or {}),
     )
+
+
+def _field_selector(asked: JSONObject) -> str:
+    """Return a field selector as text. Only requirements of one value can be true for what authorization asks."""
+    requirements: list[JSONObject] = asked.get("requirements") or []
+    single = [each for each in requirements if each.get("operator") == "In" and len(each.get("values") or ()) == 1]
+    return asked.get("rawSelector") or ",".join(f"{each['key']}={each['values'][0]}" for each in single)
 
 
 def _as_go(path: JSONObject) -> JSONObject:

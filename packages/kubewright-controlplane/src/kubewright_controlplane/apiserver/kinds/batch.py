@@ -11,7 +11,7 @@ from kubewright.machinery import cron
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.selectors import Selector
-from kubewright_controlplane.apiserver.kinds import jobspec
+from kubewright_controlplane.apiserver.kinds import jobspec, jobstatus
 from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import podwarnings
@@ -42,6 +42,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 class JobStrategy(Strategy):
     selectable_fields = ("status.successful",)
+    unselectable = 'field label "{}" not supported for Job'
 
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})
@@ -70,6 +71,9 @@ class JobStrategy(Strategy):
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return _update_errors(obj, old)
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return jobstatus.update_errors(obj, old)
 
     def before_delete(self, obj: JSONObject, attributes: Attributes) -> None:
         """Jobs are the only kind that orphans its dependents by default, for compatibility with the first Jobs."""

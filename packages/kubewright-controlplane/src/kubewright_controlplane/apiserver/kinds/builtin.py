@@ -15,7 +15,7 @@ from types import ModuleType
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright_controlplane.apiserver import catalog, printers
 from kubewright_controlplane.apiserver.authentication.authentication import Authentication
-from kubewright_controlplane.apiserver.authorization.rbac import RBAC
+from kubewright_controlplane.apiserver.authorization.nodes import NodesAndRBAC
 from kubewright_controlplane.apiserver.catalog.facts import ResourceFacts, SubresourceFacts
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy, Unsupported
 from kubewright_controlplane.apiserver.options import ServerOptions
@@ -65,7 +65,7 @@ class ServerParts:
     options: ServerOptions
     resources: ResourceSet
     authentication: Authentication
-    authorizer: RBAC
+    authorizer: NodesAndRBAC
 
 
 def install(server: ServerParts) -> None:

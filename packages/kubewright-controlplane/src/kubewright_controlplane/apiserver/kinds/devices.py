@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
+from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
@@ -18,16 +20,31 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
         "deviceclasses": Strategy(),
         "resourceclaims": ResourceClaimStrategy(),
         "resourceclaimtemplates": ResourceClaimTemplateStrategy(),
-        "resourceslices": Strategy(),
+        "resourceslices": ResourceSliceStrategy(),
     }
 
 
+class ResourceSliceStrategy(Strategy):
+    selectable_fields = ("spec.nodeName", "spec.driver")
+    unselectable = "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}"
+
+    def fields(self, obj: JSONObject) -> Mapping[str, str]:
+        spec: JSONObject = obj.get("spec") or {}
+        return {"spec.nodeName": spec.get("nodeName") or "", "spec.driver": spec.get("driver") or ""}
+
+
 class ResourceClaimStrategy(PlainStrategy):
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("spec", obj.get("spec"), old.get("spec"))
+
     def default(self, obj: JSONObject) -> None:
         _default_counts(obj.get("spec") or {})
 
 
 class ResourceClaimTemplateStrategy(PlainStrategy):
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return checks.immutable("spec", obj.get("spec"), old.get("spec"))
+
     def default(self, obj: JSONObject) -> None:
         _default_counts((obj.get("spec") or {}).get("spec") or {})
 

@@ -47,7 +47,6 @@ _MAX_INDEXED: Final = 100_000
 _MANY_COMPLETIONS: Final = 100_000
 _MAX_OF_MANY: Final = 10_000
 """The largest parallelism and number of failed indexes of a Job with many completions and limits for each index."""
-_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _INDEX: Final = re.compile(r"\+?[0-9]{1,18}")
 
 
@@ -82,19 +81,8 @@ def name_errors(job: JSONObject) -> list[FieldError]:
 
 
 def _manager_errors(path: str, manager: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    host, _, rest = manager.partition("/")
-    if not manager:
-        errors.append(required(path))
-    elif not host or not rest:
-        errors.append(invalid(path, manager, 'must be a domain-prefixed path (such as "acme.io/foo")'))
-    else:
-        errors += checks.named(path, host, names.dns1123_subdomain)
-        if re.fullmatch(_PATH, rest) is None:
-            errors.append(invalid(path, rest, f"Invalid path (regex used for validation is '{_PATH}')"))
-    if len(manager.encode()) > _MAX_MANAGER:
-        errors.append(too_long(path, _MAX_MANAGER))
-    return errors
+    errors = checks.domain_prefixed_path(path, manager)
+    return [*errors, too_long(path, _MAX_MANAGER)] if len(manager.encode()) > _MAX_MANAGER else errors
 
 
 def _mode_errors(path: str, spec: JSONObject) -> list[FieldError]:
@@ -223,7 +211,7 @@ def _success_rule_errors(path: str, rule: JSONObject, completions: int) -> list[
         if len(indexes.encode()) > _MAX_INDEXES_TEXT:
             errors.append(too_long(at, _MAX_INDEXES_TEXT))
         try:
-            total = _count_indexes(indexes, completions)
+            total = sum(end - first + 1 for first, end in index_intervals(indexes, completions))
         except ValueError as error:
             errors.append(invalid(at, indexes, f"error parsing succeededIndexes: {error}"))
     if count is not None:
@@ -237,15 +225,15 @@ def _success_rule_errors(path: str, rule: JSONObject, completions: int) -> list[
     return errors
 
 
-def _count_indexes(text: str, completions: int) -> int:
-    """Count indexes such as `1,3-5`. Raises ValueError if they are not in order, or too large."""
-    total, last = 0, None
+def index_intervals(text: str, completions: int) -> list[tuple[int, int]]:
+    """Return the first and last index of each interval of `1,3-5`. Raises ValueError if not in order, or too large."""
+    found: list[tuple[int, int]] = []
     for interval in text.split(",") if text else ():
         first, end = _interval(interval, completions)
-        if last is not None and last >= first:
-            raise ValueError(f"non-increasing order, previous: {last}, current: {first}")
-        total, last = total + end - first + 1, end
-    return total
+        if found and found[-1][1] >= first:
+            raise ValueError(f"non-increasing order, previous: {found[-1][1]}, current: {first}")
+        found.append((first, end))
+    return found
 
 
 def _interval(text: str, completions: int) -> tuple[int, int]:

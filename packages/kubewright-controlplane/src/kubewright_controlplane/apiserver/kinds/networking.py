@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, invalid, not_supported, required
+from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required, too_long
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import addresses
@@ -17,6 +17,8 @@ from kubewright_controlplane.apiserver.kinds.networkpolicy import NetworkPolicyS
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
 
+_SCOPES: Final = ("Cluster", "Namespace")
+_LONGEST_CONTROLLER: Final = 250
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _NOT_IN_A_PATH: Final = ("//", "/./", "/../", "%2f", "%2F")
 _NOT_AT_ITS_END: Final = ("/..", "/.")
@@ -25,7 +27,7 @@ _NOT_AT_ITS_END: Final = ("/..", "/.")
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
         "ingresses": IngressStrategy(),
-        "ingressclasses": Strategy(),
+        "ingressclasses": IngressClassStrategy(),
         "ipaddresses": IPAddressStrategy(),
         "networkpolicies": NetworkPolicyStrategy(),
         "servicecidrs": ServiceCIDRStrategy(),
@@ -100,20 +102,60 @@ class IngressStrategy(Strategy):
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {"loadBalancer": {}}
 
+    def prepare_for_status_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        obj.setdefault("status", {}).setdefault("loadBalancer", {})
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        balancer: JSONObject = (obj.get("status") or {}).get("loadBalancer") or {}
+        return addresses.ingress_errors("status.loadBalancer", balancer)
+
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
         errors: list[FieldError] = []
-        if not spec.get("rules") and not spec.get("defaultBackend"):
+        if not spec.get("rules") and spec.get("defaultBackend") is None:
             errors.append(invalid("spec", spec.get("rules"), "either `defaultBackend` or `rules` must be specified"))
-        if spec.get("defaultBackend"):
+        if spec.get("defaultBackend") is not None:
             errors += _backend_errors("spec.defaultBackend", spec["defaultBackend"])
         for index, rule in enumerate(spec.get("rules") or ()):
             errors += _rule_errors(f"spec.rules[{index}]", rule)
         for index, tls in enumerate(spec.get("tls") or ()):
             errors += _tls_errors(f"spec.tls[{index}]", tls)
-        if spec.get("ingressClassName"):
+        if spec.get("ingressClassName") is not None:
             errors += checks.named("spec.ingressClassName", spec["ingressClassName"], names.dns1123_subdomain)
         return errors
+
+
+class IngressClassStrategy(Strategy):
+    def default(self, obj: JSONObject) -> None:
+        parameters = (obj.get("spec") or {}).get("parameters")
+        if parameters is not None:
+            parameters.setdefault("scope", "Cluster")
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        spec, path = obj.get("spec") or {}, "spec.controller"
+        controller = spec.get("controller") or ""
+        errors = [too_long(path, _LONGEST_CONTROLLER)] if len(controller.encode()) > _LONGEST_CONTROLLER else []
+        errors += checks.domain_prefixed_path(path, controller)
+        parameters = spec.get("parameters")
+        return errors if parameters is None else errors + _parameter_errors("spec.parameters", parameters)
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        now, before = ((each.get("spec") or {}).get("controller") for each in (obj, old))
+        return checks.immutable("spec.controller", now, before)
+
+
+def _parameter_errors(path: str, parameters: JSONObject) -> list[FieldError]:
+    errors = _reference_errors(path, parameters)
+    scope, namespace, at = parameters["scope"], parameters.get("namespace"), f"{path}.namespace"
+    if scope not in _SCOPES:
+        errors.append(not_supported(f"{path}.scope", scope, _SCOPES))
+    elif scope == "Cluster" and namespace is not None:
+        errors.append(forbidden(at, "`parameters.scope` is set to 'Cluster'"))
+    elif scope == "Namespace" and namespace is None:
+        errors.append(required(at, "`parameters.scope` is set to 'Namespace'"))
+    elif scope == "Namespace":
+        errors += checks.named(at, namespace or "", names.dns1123_label)
+    return errors
 
 
 def _rule_errors(path: str, rule: JSONObject) -> list[FieldError]:
@@ -172,9 +214,16 @@ def _backend_errors(path: str, backend: JSONObject) -> list[FieldError]:
         return _service_errors(path, service)
     if resource is None:
         return [invalid(path, "", "resource or service backend is required")]
-    errors: list[FieldError] = []
+    return _reference_errors(f"{path}.resource", resource)
+
+
+def _reference_errors(path: str, reference: JSONObject) -> list[FieldError]:
+    """Return the errors of a reference to an object of any kind."""
+    group, errors = reference.get("apiGroup"), list[FieldError]()
+    if group is not None:
+        errors += checks.named(f"{path}.apiGroup", group, names.dns1123_subdomain)
     for field in ("kind", "name"):
-        errors += checks.required_name(f"{path}.resource.{field}", resource.get(field), names.path_segment)
+        errors += checks.required_name(f"{path}.{field}", reference.get(field), names.path_segment)
     return errors
 
 

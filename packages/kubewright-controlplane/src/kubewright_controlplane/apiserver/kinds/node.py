@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.fields import FieldError, duplicate
+from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
+from kubewright_controlplane.apiserver.kinds.core import placement, resources
 from kubewright_controlplane.apiserver.kinds.generic import UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Strategy
@@ -21,7 +22,23 @@ class RuntimeClassStrategy(UpsertStrategy):
     allow_unconditional_update = False
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        return checks.named("handler", obj.get("handler") or "", names.dns1123_label)
+        errors = checks.required_name("handler", obj.get("handler"), names.dns1123_label)
+        if obj.get("overhead") is not None:
+            errors += resources.validate("overhead", {"limits": obj["overhead"].get("podFixed")})
+        scheduling: JSONObject = obj.get("scheduling") or {}
+        errors += checks.labels("scheduling.nodeSelector", scheduling.get("nodeSelector"))
+        return errors + _toleration_errors("scheduling.tolerations", scheduling.get("tolerations") or [])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("handler", obj.get("handler"), old.get("handler"))
+
+
+def _toleration_errors(path: str, tolerations: JSONArray) -> list[FieldError]:
+    errors = placement.toleration_errors(path, tolerations)
+    seen: set[tuple[str, ...]] = set()
+    for index, toleration in enumerate(tolerations):
+        key = tuple(toleration.get(field) or "" for field in ("key", "operator", "value", "effect"))
+        if key in seen:
+            errors.append(duplicate(f"{path}[{index}]", toleration))
+        seen.add(key)
+    return errors

@@ -14,7 +14,13 @@ from kubewright.machinery.fields import FieldError, invalid, not_supported, requ
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes, forbidden_object
 from kubewright_controlplane.apiserver.authorization.rbac import RBAC
-from kubewright_controlplane.apiserver.authorization.rules import Rule, compile_rules, quoted, uncovered
+from kubewright_controlplane.apiserver.authorization.rules import (
+    Rule,
+    TooManyComparisons,
+    compile_rules,
+    quoted,
+    uncovered,
+)
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.generic import UpsertStrategy
 from kubewright_controlplane.apiserver.registry import checks
@@ -23,11 +29,15 @@ from kubewright_controlplane.apiserver.user import UserInfo
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _EVERYTHING: Final = (Rule(("*",), ("*",), ("*",)), Rule(verbs=("*",), urls=("*",)))
+_TOO_LARGE: Final = (
+    "the rules have too many combinations of verbs, groups, resources and names to compare them with the permissions "
+    "of the user; split them, or let a user with the permission to escalate or bind write them"
+)
 _COLLECTED: Final = frozenset({"ownerReferences", "finalizers", "managedFields", "resourceVersion"})
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
-    rbac = server.authorizer
+    rbac = server.authorizer.rbac
     return {
         "roles": RoleStrategy(rbac, "roles"),
         "clusterroles": RoleStrategy(rbac, "clusterroles"),
@@ -67,7 +77,10 @@ class _EscalationChecked(UpsertStrategy):
 
     def _require(self, rules: Iterable[Rule], attributes: Attributes, otherwise: str = "") -> None:
         user = attributes.user
-        missing = uncovered(list(self._rbac.rules_for(user, attributes.namespace)), rules)
+        try:
+            missing = uncovered(list(self._rbac.rules_for(user, attributes.namespace)), rules)
+        except TooManyComparisons:
+            raise forbidden_object(_GROUP, self._plural, attributes.name, _TOO_LARGE) from None
         if missing:
             why = otherwise or _escalation(user, missing, self._rbac.missing_roles(user, attributes.namespace))
             raise forbidden_object(_GROUP, self._plural, attributes.name, why)

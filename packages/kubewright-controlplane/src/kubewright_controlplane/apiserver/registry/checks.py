@@ -35,6 +35,7 @@ _REASON_RULE: Final = (
     "characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or "
     f"'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '{_REASON}')"
 )
+_HTTP_PATH: Final = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _STATUSES: Final = ("False", "True", "Unknown")
 _LONGEST_REASON: Final = 1024
 _LONGEST_MESSAGE: Final = 32 * 1024
@@ -83,6 +84,19 @@ def _broken_rules(rule: NameRule, value: str) -> tuple[str, ...]:
 
 def required_name(path: str, value: str | None, rule: NameRule) -> list[FieldError]:
     return named(path, value, rule) if value else [required(path)]
+
+
+def domain_prefixed_path(path: str, value: str) -> list[FieldError]:
+    """Return the errors of the name of a controller such as `acme.io/foo`."""
+    host, _, rest = value.partition("/")
+    if not value:
+        return [required(path)]
+    if not host or not rest:
+        return [invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    errors = named(path, host, names.dns1123_subdomain)
+    if re.fullmatch(_HTTP_PATH, rest) is None:
+        errors.append(invalid(path, rest, f"Invalid path (regex used for validation is '{_HTTP_PATH}')"))
+    return errors
 
 
 def port(path: str, value: int | str | None) -> list[FieldError]:

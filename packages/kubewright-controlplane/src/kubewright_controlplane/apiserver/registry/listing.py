@@ -79,7 +79,7 @@ def matcher(resource: Resource, selection: Selection) -> Matcher | None:
     Raises BadRequest for a field that is not selectable.
     """
     for requirement in selection.fields.requirements:
-        if requirement.field not in _ALWAYS_SELECTABLE and requirement.field not in resource.selectable_fields:
+        if not _is_selectable(resource, requirement.field):
             raise BadRequest(_not_selectable(resource, requirement.field))
     labels, fields = selection.labels, _stored_names(resource, selection.fields)
     if selection.everything:
@@ -101,7 +101,15 @@ def _stored_names(resource: Resource, fields: FieldSelector) -> FieldSelector:
     return FieldSelector(tuple(replace(each, field=names.get(each.field, each.field)) for each in fields.requirements))
 
 
+def _is_selectable(resource: Resource, field: str) -> bool:
+    if field == "metadata.namespace" and not resource.namespaced and not resource.custom:
+        return not resource.selectable_fields  # such a built-in kind selects by its own fields and its name
+    return field in _ALWAYS_SELECTABLE or field in resource.selectable_fields
+
+
 def _not_selectable(resource: Resource, field: str) -> str:
+    if resource.strategy.unselectable:
+        return resource.strategy.unselectable.format(field)
     if resource.custom or resource.selectable_fields:
         return f"field label not supported: {field}"
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'

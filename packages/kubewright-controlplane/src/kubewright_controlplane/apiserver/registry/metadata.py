@@ -222,7 +222,7 @@ def _owner_errors(metadata: JSONObject) -> list[FieldError]:
     path = "metadata.ownerReferences"
     for owner in metadata.get("ownerReferences") or ():
         try:
-            group_version = GroupVersion.parse(owner.get("apiVersion") or "")
+            group_version = GroupVersion.parse((owner.get("apiVersion") or "").removeprefix("/"))
         except ValueError:
             errors.append(invalid(f"{path}.apiVersion", owner.get("apiVersion") or "", "version must not be empty"))
         else:

@@ -197,6 +197,8 @@ class Strategy:
     """A delete that only marks the object records its grace period and raises the generation. Few kinds do not."""
     selectable_fields: tuple[str, ...] = ()
     """The kind's own field selectors; `fields` returns their values."""
+    unselectable: str = ""
+    """The words in which this kind refuses a field selector, with `{}` for the field. Empty: those of most kinds."""
     stored_field_names: Mapping[str, str] = {}
     """The stored names of selectable fields that have other names in this version."""
     resets_status_on_create: bool = True

@@ -118,7 +118,7 @@ class Registry:
         resource = self.resource
         if entry.written is None and resource.converter is None:
             return True
-        written = decode_json(entry.data if entry.written is None else entry.written)
+        written = decode_json(entry.last_written)
         return bool(written["apiVersion"] == resource.storage_api_version)
 
     def read_back(self, obj: JSONObject) -> JSONObject:
@@ -166,6 +166,10 @@ class Registry:
         """Open a stored object for a write, through a view if `subresource` names one. Raises NotFound."""
         view = self.view(subresource) if subresource else None
         return Target(self.resource, self.entry(name, namespace), subresource, view)
+
+    def open_decoded(self, entry: Entry, obj: JSONObject, subresource: str) -> Target:
+        """Open the stored object of an entry whose document the caller knows, for a write through a view."""
+        return Target(self.resource, entry, subresource, self.view(subresource), obj)
 
     def replace(self, target: Target, obj: JSONObject, call: WriteCall | None = None) -> WriteResult:
         """Store `obj` as the new state of an open object, or of what its subresource shows, without webhooks.

@@ -11,7 +11,7 @@ from kubewright._runtime.clock import Clock
 from kubewright.machinery.gvk import GroupVersionKind, GroupVersionResource
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry.model import Admission, Resource
-from kubewright_controlplane.apiserver.registry.objects import decode_json, from_stored, to_stored
+from kubewright_controlplane.apiserver.registry.objects import decode_json
 from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.storage.events import Observer
 from kubewright_controlplane.apiserver.storage.store import Store
@@ -40,9 +40,7 @@ class ResourceSet:
     def install(self, resource: Resource) -> Registry:
         """Serve `resource`, replacing a resource of the same group, version and plural, whose watches end.
 
-        Of several versions of a resource, `registry` returns the storage version. Custom resources are converted to
-        it by name, pruned and defaulted by the new schema, at the resource version they have; with a conversion webhook
-        this happens whenever they are read, from the form of their last write.
+        Of several versions of a resource, `registry` returns the storage version.
         """
         registry = Registry(resource, self.store, self._admission, self._clock)
         if resource.gvr in self._registries:
@@ -50,10 +48,6 @@ class ResourceSet:
         self._registries[resource.gvr] = registry
         if resource.is_storage_version or resource.qualified not in self._stored_as:
             self._stored_as[resource.qualified] = registry
-        if resource.converter is not None:
-            self.store.rewrite(resource.storage, lambda data: data)
-        elif resource.custom and resource.from_storage is None and self.store.count(resource.storage):
-            self.store.rewrite(resource.storage, lambda data: _conformed(resource, data))
         self.generation += 1
         return registry
 
@@ -110,10 +104,3 @@ class ResourceSet:
     def decode(self, data: bytes) -> JSONObject:
         """Decode the bytes of an entry. The caller may change the document."""
         return decode_json(data)
-
-
-def _conformed(resource: Resource, data: bytes) -> bytes:
-    obj = from_stored(resource, data)
-    resource.schema.prune(obj)
-    resource.schema.default(obj)
-    return to_stored(resource, obj)

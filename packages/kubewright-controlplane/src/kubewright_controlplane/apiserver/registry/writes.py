@@ -34,11 +34,14 @@ _GENERATE_ATTEMPTS = 8
 class Target:
     """A stored object that is open for one write."""
 
-    def __init__(self, resource: Resource, entry: Entry, subresource: str, view: View | None) -> None:
+    def __init__(
+        self, resource: Resource, entry: Entry, subresource: str, view: View | None, old: JSONObject | None = None
+    ) -> None:
+        """`old` is the stored document, if the caller has decoded it already."""
         self.entry = entry
         self.subresource = subresource
         self.view = view
-        self.old = from_stored(resource, entry.data)
+        self.old = old or from_stored(resource, entry.data)
         """The stored document. Must not be changed."""
         self._resource = resource
 

@@ -43,6 +43,10 @@ class Entry:
     """The bytes of the last write, if `data` differs because the definition of the kind has changed since."""
 
     @property
+    def last_written(self) -> bytes:
+        return self.data if self.written is None else self.written
+
+    @property
     def namespace(self) -> str:
         return self.key.rpartition("/")[0]
 

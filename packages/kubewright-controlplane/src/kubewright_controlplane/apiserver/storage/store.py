@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Protocol
 
@@ -145,7 +145,7 @@ class Store:
         try:
             while self._unobserved:
                 event = self._unobserved.popleft()
-                for observer in tuple(self._observers[event.resource]):
+                for observer in tuple(self._observers.get(event.resource, ())):
                     try:
                         observer(event)
                     except Exception:  # noqa: BLE001 -- a defect in one observer must not hide the commit from others
@@ -153,24 +153,27 @@ class Store:
         finally:
             self._observing = False
 
-    def rewrite(self, resource: str, make: Callable[[bytes], bytes]) -> None:
-        """Replace the bytes of every entry by what `make` returns for those of its last write, at its revision.
-
-        Causes no event, and is not written to the log.
+    def rewrite(self, resource: str, entries: Iterable[Entry], made: Iterable[bytes]) -> None:
+        """Replace the bytes of entries that are still current, at their revisions. Causes no event, and is not written
+        to the log.
         """
-        entries = self._table(resource).entries
-        for key, entry in entries.items():
-            written = entry.data if entry.written is None else entry.written
-            data = make(written)
-            if data != entry.data:
-                kept = written if data != written else None
-                entries[key] = Entry(key, entry.revision, data, entry.labels, entry.fields, kept)
+        current = self._table(resource).entries
+        for entry, data in zip(entries, made, strict=True):
+            if data != entry.data and current.get(entry.key) is entry:
+                written = entry.last_written if data != entry.last_written else None
+                current[entry.key] = Entry(entry.key, entry.revision, data, entry.labels, entry.fields, written)
 
     def observe(self, resource: str, observer: Observer) -> None:
         """Call `observer` for each stored object (as ADDED), then after each commit."""
         for entry in self.scan(resource):
             observer(Event("ADDED", resource, entry.revision, entry, None))
         self._observers.setdefault(resource, []).append(observer)
+
+    def unobserve(self, resource: str, observer: Observer) -> None:
+        """Stop calling an observer."""
+        left = [each for each in self._observers.pop(resource) if each != observer]
+        if left:
+            self._observers[resource] = left
 
     def watch(self, resource: str, since: int, prefix: str = "") -> Cursor:
         """Return a cursor at the first event above revision `since`, for keys that start with `prefix`.

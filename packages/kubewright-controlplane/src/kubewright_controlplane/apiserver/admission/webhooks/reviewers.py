@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final
 
 from kubewright_controlplane.apiserver.admission.matching import Candidate
@@ -20,14 +20,18 @@ _GROUP: Final = "admissionregistration.k8s.io"
 
 
 class Webhooks:
-    """The reviewers that call the webhooks of the stored configurations."""
+    """The reviewers that call the webhooks of the stored configurations, without the `disabled` ones."""
 
-    def __init__(self, resources: ResourceSet, authorizer: Authorizer, clients: WebhookClients) -> None:
+    def __init__(
+        self, resources: ResourceSet, authorizer: Authorizer, clients: WebhookClients, disabled: Container[str]
+    ) -> None:
         caller = WebhookCaller(resources, authorizer, clients)
         mutating = Configurations(resources, f"mutatingwebhookconfigurations.{_GROUP}")
         validating = Configurations(resources, f"validatingwebhookconfigurations.{_GROUP}")
-        self.mutating: Reviewer = _WebhookReviewer(mutating, caller, MutatingCalls)
-        self.validating: Reviewer = _WebhookReviewer(validating, caller, ValidatingCalls)
+        calls_mutating = "MutatingAdmissionWebhook" not in disabled
+        calls_validating = "ValidatingAdmissionWebhook" not in disabled
+        self.mutating: Sequence[Reviewer] = [_WebhookReviewer(mutating, caller, MutatingCalls)] * calls_mutating
+        self.validating: Sequence[Reviewer] = [_WebhookReviewer(validating, caller, ValidatingCalls)] * calls_validating
 
 
 class _WebhookReviewer:

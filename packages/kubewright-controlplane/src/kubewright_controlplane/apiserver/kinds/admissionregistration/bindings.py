@@ -44,7 +44,7 @@ class _BindingStrategy(Strategy):
         self._authorize(obj, attributes)
 
     def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
-        new_spec, old_spec = obj["spec"], old["spec"]
+        new_spec, old_spec = obj.get("spec") or {}, old.get("spec") or {}
         same = new_spec.get("policyName") == old_spec.get("policyName")
         if not same or not checks.same(new_spec.get("paramRef"), old_spec.get("paramRef")):
             self._authorize(obj, attributes)

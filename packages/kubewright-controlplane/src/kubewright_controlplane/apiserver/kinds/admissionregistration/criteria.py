@@ -68,7 +68,8 @@ def rule_errors(path: str, rule: JSONObject, operations: Sequence[str] = OPERATI
     errors += _list_errors(f"{path}.apiVersions", versions, "API versions")
     errors += [required(f"{path}.apiVersions[{index}]") for index, each in enumerate(versions) if not each]
     errors += _resource_errors(f"{path}.resources", rule.get("resources") or [])
-    return errors + checks.one_of(f"{path}.scope", rule.get("scope") or "*", _SCOPES)
+    scope = rule.get("scope", "*")
+    return errors if scope in _SCOPES else [*errors, not_supported(f"{path}.scope", scope, _SCOPES)]
 
 
 def _list_errors(path: str, values: list[str], what: str) -> list[FieldError]:

@@ -52,9 +52,11 @@ class DaemonSetStrategy(Strategy):
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         errors: list[FieldError] = []
-        for field in (*_COUNTS, "observedGeneration", "updatedNumberScheduled", "numberAvailable"):
+        for field in (*_COUNTS, "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable"):
             errors += checks.non_negative(f"status.{field}", (obj.get("status") or {}).get(field))
-        return errors
+        collisions = (obj.get("status") or {}).get("collisionCount")
+        errors += checks.non_negative("status.collisionCount", collisions)
+        return errors + workload.collision_errors(obj.get("status") or {}, old.get("status") or {})
 
 
 def _set_template_generation(obj: JSONObject, generation: int) -> None:

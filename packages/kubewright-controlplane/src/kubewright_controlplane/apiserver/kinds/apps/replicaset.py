@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.apps import workload
@@ -13,8 +11,6 @@ from kubewright_controlplane.apiserver.registry.model import Attributes, Strateg
 
 
 class ReplicaSetStrategy(Strategy):
-    selectable_fields = ("status.replicas",)
-
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
@@ -41,6 +37,3 @@ class ReplicaSetStrategy(Strategy):
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         counts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
         return workload.status_errors(obj.get("status") or {}, *counts)
-
-    def fields(self, obj: JSONObject) -> Mapping[str, str]:
-        return {"status.replicas": str((obj.get("status") or {}).get("replicas") or 0)}

@@ -110,7 +110,14 @@ def status_errors(status: JSONObject, *counts: str) -> list[FieldError]:
     ready.
     """
     errors: list[FieldError] = []
-    for field in ("observedGeneration", "replicas", *counts, "unavailableReplicas", "collisionCount"):
+    for field in (
+        "observedGeneration",
+        "replicas",
+        *counts,
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    ):
         errors += checks.non_negative(f"status.{field}", status.get(field))
     total = status.get("replicas") or 0
     for field in counts:

@@ -18,6 +18,7 @@ from kubewright_controlplane.apiserver.kinds.core.podsubresources import Binding
 from kubewright_controlplane.apiserver.kinds.core.replication import PodTemplateStrategy, ReplicationControllerStrategy
 from kubewright_controlplane.apiserver.kinds.core.service import ServiceStrategy
 from kubewright_controlplane.apiserver.kinds.core.serviceaccount import ServiceAccountStrategy
+from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry.model import Strategy
 
 
@@ -27,6 +28,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     allocations = Allocations(resources, options.service_cidr, options.node_ports)
     return {
         "bindings": BindingStrategy(resources),
+        "componentstatuses": ComponentStatusStrategy(),
         "configmaps": ConfigMapStrategy(),
         "endpoints": EndpointsStrategy(),
         "events": EventStrategy(),
@@ -43,3 +45,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
         "serviceaccounts": ServiceAccountStrategy(resources, tokens, options.clock),
         "services": ServiceStrategy(resources, allocations),
     }
+
+
+class ComponentStatusStrategy(PlainStrategy):
+    deprecation_warning = "v1 ComponentStatus is deprecated in v1.19+"

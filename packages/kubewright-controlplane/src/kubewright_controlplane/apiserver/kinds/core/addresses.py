@@ -13,11 +13,14 @@ from kubewright_controlplane.apiserver.registry import checks
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
+_EXAMPLES: Final = "(e.g. 10.9.8.7 or 2001:db8::ffff)"
 _PROCESSES: Final = ipaddress.ip_network("127.64.0.0/10")
 """For Pods that run as processes on this machine. A real server rejects all loopback addresses."""
 
 
 def is_ip(value: str) -> bool:
+    if "%" in value:  # the scope of a link-local address
+        return False
     try:
         ipaddress.ip_address(value)
     except ValueError:
@@ -39,10 +42,13 @@ def version(cidr: str) -> int:
 
 
 def ip_errors(path: str, value: str) -> list[FieldError]:
-    """Return the errors of a text that must be an IP address."""
-    return (
-        [] if is_ip(value) else [invalid(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
-    )
+    """Return the errors of a text that must be an IP address. IPv6 addresses need not be in canonical form."""
+    why = ""
+    if not is_ip(value):
+        why = "must not have leading 0s" if is_ip(_without_zeros(value)) else f"must be a valid IP address, {_EXAMPLES}"
+    elif _is_mapped(value):
+        why = "must not be an IPv4-mapped IPv6 address"
+    return [invalid(path, value, why)] if why else []
 
 
 def endpoint_errors(path: str, value: str) -> list[FieldError]:
@@ -60,14 +66,57 @@ def endpoint_errors(path: str, value: str) -> list[FieldError]:
 
 
 def cidr_errors(path: str, value: str) -> list[FieldError]:
-    """Return the errors of a text that must be an address range. Bits beyond its prefix are accepted."""
+    """Return the errors of a text that must be an address range."""
+    why = _cidr_error(value)
+    return [invalid(path, value, why)] if why else []
+
+
+def _cidr_error(value: str) -> str:
+    address, slash, length = value.partition("/")
+    plain = f"{_without_zeros(address)}/{length.lstrip('0') or length[:1]}"
+    if not slash or not length.isdecimal() or not is_ip(_without_zeros(address)) or not _is_network(plain):
+        return "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+    if plain != value:
+        return "must not have leading 0s in IP or prefix length"
+    if _is_mapped(address):
+        return "must not have an IPv4-mapped IPv6 address"
+    network = ipaddress.ip_network(value, strict=False)
+    same = ipaddress.ip_address(address) == network.network_address
+    return "" if same else "must not have bits set beyond the prefix length"
+
+
+def _is_network(value: str) -> bool:
     try:
-        if "/" not in value:
-            raise ValueError(value)
         ipaddress.ip_network(value, strict=False)
     except ValueError:
-        return [invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")]
-    return []
+        return False
+    return True
+
+
+def _is_mapped(value: str) -> bool:
+    address = ipaddress.ip_address(value)
+    return address.version == 6 and address.ipv4_mapped is not None
+
+
+def _without_zeros(value: str) -> str:
+    """Return an IPv4 address without the leading zeros of its parts."""
+    if ":" in value:
+        return value
+    return ".".join(part.lstrip("0") or part[:1] for part in value.split("."))
+
+
+def ingress_errors(path: str, balancer: JSONObject) -> list[FieldError]:
+    """Return the errors of the addresses in the status of a load balancer, of an Ingress or a Service."""
+    errors: list[FieldError] = []
+    for index, ingress in enumerate(balancer.get("ingress") or ()):
+        at, hostname = f"{path}.ingress[{index}]", ingress.get("hostname") or ""
+        if ingress.get("ip"):
+            errors += ip_errors(f"{at}.ip", ingress["ip"])
+        if hostname:
+            errors += checks.named(f"{at}.hostname", hostname, names.dns1123_subdomain)
+        if is_ip(hostname):
+            errors.append(invalid(f"{at}.hostname", hostname, "must be a DNS name, not an IP address"))
+    return errors
 
 
 def host_errors(path: str, address: JSONObject) -> list[FieldError]:

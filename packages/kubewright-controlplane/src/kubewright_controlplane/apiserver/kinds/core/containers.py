@@ -7,12 +7,12 @@ from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
-from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.core import resources
+from kubewright.machinery.json import JSONArray, JSONObject
+from kubewright_controlplane.apiserver.kinds.core import resources, securitycontexts
 from kubewright_controlplane.apiserver.kinds.core.environment import validate as validate_environment
 from kubewright_controlplane.apiserver.kinds.core.images import pull_policy
 from kubewright_controlplane.apiserver.kinds.core.probes import validate_hooks
-from kubewright_controlplane.apiserver.kinds.core.volumes import descending_path
+from kubewright_controlplane.apiserver.kinds.core.volumesources import descending_path
 from kubewright_controlplane.apiserver.registry import checks
 
 Volumes = Mapping[str, JSONObject]
@@ -21,7 +21,8 @@ _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _TERMINATION_POLICIES: Final = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
-_MAX_INT32: Final = 2**31 - 1
+_PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")
+_RECURSIVE: Final = ("Disabled", "Enabled", "IfPossible")
 _EPHEMERAL_FIELDS: Final = frozenset(
     {
         "name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices",
@@ -56,28 +57,12 @@ def image_whitespace(path: str, containers: list[JSONObject]) -> list[FieldError
     ]
 
 
-def seccomp(path: str, profile: JSONObject | None) -> list[FieldError]:
-    if profile is None:
-        return []
-    kind = profile.get("type") or ""
-    if kind not in ("Localhost", "RuntimeDefault", "Unconfined"):
-        if not kind:
-            return [required(f"{path}.type", "type is required when seccompProfile is set")]
-        return [not_supported(f"{path}.type", kind, ("Localhost", "RuntimeDefault", "Unconfined"))]
-    if kind == "Localhost" and not profile.get("localhostProfile"):
-        return [required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")]
-    if kind != "Localhost" and profile.get("localhostProfile"):
-        detail = "can only be set when seccomp type is Localhost"
-        return [invalid(f"{path}.localhostProfile", profile["localhostProfile"], detail)]
-    return []
-
-
 def _regular(path: str, containers: list[JSONObject], spec: JSONObject, volumes: Volumes) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, container in enumerate(containers):
         at, name = f"{path}[{index}]", container.get("name") or ""
-        errors += _common(at, container, volumes)
+        errors += _common(at, container, spec, volumes)
         if name in seen:
             errors.append(duplicate(f"{at}.name", name))
         seen.add(name)
@@ -93,7 +78,7 @@ def _init(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError]:
     seen = {container.get("name") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
         at, name = f"{path}[{index}]", container.get("name") or ""
-        errors += _common(at, container, volumes)
+        errors += _common(at, container, spec, volumes)
         policy = container.get("restartPolicy")
         if policy is not None and policy not in _RESTART_POLICIES:
             errors.append(not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
@@ -117,7 +102,7 @@ def _ephemeral(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError
     why = "cannot be set for an Ephemeral Container"
     for index, container in enumerate(spec.get("ephemeralContainers") or ()):
         at, name = f"{path}[{index}]", container.get("name") or ""
-        errors += _common(at, container, volumes)
+        errors += _common(at, container, spec, volumes)
         if name in seen:
             errors.append(duplicate(f"{at}.name", name))
         seen.add(name)
@@ -131,7 +116,7 @@ def _ephemeral(path: str, spec: JSONObject, volumes: Volumes) -> list[FieldError
     return errors
 
 
-def _common(path: str, container: JSONObject, volumes: Volumes) -> list[FieldError]:
+def _common(path: str, container: JSONObject, spec: JSONObject, volumes: Volumes) -> list[FieldError]:
     errors = checks.required_name(f"{path}.name", container.get("name"), names.dns1123_label)
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
@@ -144,7 +129,11 @@ def _common(path: str, container: JSONObject, volumes: Volumes) -> list[FieldErr
     errors += _devices(f"{path}.volumeDevices", container, volumes)
     errors += checks.one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
     errors += resources.validate(f"{path}.resources", container.get("resources") or {})
-    return errors + _security_context(f"{path}.securityContext", container.get("securityContext") or {})
+    errors += _resize_policy(f"{path}.resizePolicy", container.get("resizePolicy") or [], spec)
+    host_users = spec.get("hostUsers") is not False
+    return errors + securitycontexts.validate(
+        f"{path}.securityContext", container.get("securityContext") or {}, host_users=host_users
+    )
 
 
 def _ports(path: str, ports: list[JSONObject]) -> list[FieldError]:
@@ -206,6 +195,43 @@ def _mounts(path: str, container: JSONObject, volumes: Volumes) -> list[FieldErr
                 detail = "subPathExpr and subPath are mutually exclusive"
                 errors.append(invalid(f"{at}.subPathExpr", mount["subPathExpr"], detail))
             errors += descending_path(f"{path}.subPathExpr", mount["subPathExpr"])
+        errors += _mount_mode_errors(path, mount, container)
+    return errors
+
+
+def _mount_mode_errors(path: str, mount: JSONObject, container: JSONObject) -> list[FieldError]:
+    """Return the errors of how a mount is propagated, and of whether the mounts below it are read-only too."""
+    propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
+    errors: list[FieldError] = []
+    if propagation is not None and propagation not in _PROPAGATIONS:
+        errors.append(not_supported(f"{path}.mountPropagation", propagation, _PROPAGATIONS))
+    if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+        why = "Bidirectional mount propagation is available only to privileged containers"
+        errors.append(forbidden(f"{path}.mountPropagation", why))
+    at = f"{path}.recursiveReadOnly"
+    if recursive is not None and recursive not in _RECURSIVE:
+        errors.append(not_supported(at, recursive, _RECURSIVE))
+    elif recursive in ("Enabled", "IfPossible"):
+        if not mount.get("readOnly"):
+            errors.append(forbidden(at, "may only be specified when readOnly is true"))
+        if propagation not in (None, "None"):
+            errors.append(forbidden(at, "may only be specified when mountPropagation is None or not specified"))
+    return errors
+
+
+def _resize_policy(path: str, policies: JSONArray, spec: JSONObject) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        resource, action = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+        if resource in seen:
+            errors.append(duplicate(f"{path}[{index}]", resource))
+        seen.add(resource)
+        errors += checks.one_of(path, resource, ("cpu", "memory"))
+        errors += checks.one_of(path, action, ("NotRequired", "RestartContainer"))
+        if spec.get("restartPolicy") == "Never" and action != "NotRequired":
+            why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            errors.append(invalid(path, action, why))
     return errors
 
 
@@ -223,19 +249,4 @@ def _devices(path: str, container: JSONObject, volumes: Volumes) -> list[FieldEr
             errors.append(invalid(f"{at}.name", name, detail))
         if not device.get("devicePath"):
             errors.append(required(f"{at}.devicePath"))
-    return errors
-
-
-def _security_context(path: str, context: JSONObject) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for field in ("runAsUser", "runAsGroup"):
-        errors += checks.between(f"{path}.{field}", context.get(field), 0, _MAX_INT32)
-    errors += seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
-    if context.get("allowPrivilegeEscalation") is False:
-        if context.get("privileged"):
-            detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(invalid(path, context, detail))
-        if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
-            detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            errors.append(invalid(path, context, detail))
     return errors

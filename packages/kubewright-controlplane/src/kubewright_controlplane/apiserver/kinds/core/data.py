@@ -85,7 +85,7 @@ def _type_errors(obj: JSONObject, data: Mapping[str, str]) -> list[FieldError]:
         return [] if any(key in data for key in keys) else [required(f"data[{key}]") for key in keys]
     errors: list[FieldError] = []
     for key in _REQUIRED_KEYS.get(kind or "", ()):
-        if key not in data:
+        if key not in data or (key == "ssh-privatekey" and not data[key]):
             errors.append(required(f"data[{key}]"))
         elif key in _JSON_KEYS:
             errors += _json_errors(f"data[{key}]", data[key])

@@ -8,6 +8,7 @@ from typing import Final
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
+from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.registry import checks
 
 _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
@@ -38,6 +39,9 @@ _RESOURCES: Final = (
     "requests.ephemeral-storage",
     "requests.memory",
 )
+_CPU_DIVISORS: Final = ("1m", "1")
+_BYTE_DIVISORS: Final = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_BYTES: Final = {".memory": "memory", ".ephemeral-storage": "local ephemeral storage"}
 _ONE_OF: Final = (
     "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
 )
@@ -85,6 +89,12 @@ def field_ref(path: str, ref: JSONObject, allowed: Sequence[str]) -> list[FieldE
     wanted = ref.get("fieldPath") or ""
     if not wanted:
         return [required(f"{path}.fieldPath")]
+    version = ref.get("apiVersion", "v1")
+    if not version:
+        return [required(f"{path}.apiVersion")]
+    if version != "v1":
+        detail = f"error converting fieldPath: unsupported pod version: {version}"
+        return [invalid(f"{path}.fieldPath", wanted, detail)]
     base, bracket, subscript = wanted.partition("['")
     if bracket and subscript.endswith("']"):
         key = subscript.removesuffix("']")
@@ -102,14 +112,29 @@ def field_ref(path: str, ref: JSONObject, allowed: Sequence[str]) -> list[FieldE
     return [invalid(f"{path}.fieldPath", wanted, f"error converting fieldPath: field label not supported: {wanted}")]
 
 
-def resource_ref(path: str, ref: JSONObject) -> list[FieldError]:
-    """Return the errors of a reference to the resources of a container."""
-    resource = ref.get("resource") or ""
-    if not resource:
-        return [required(f"{path}.resource")]
-    if resource not in _RESOURCES and not resource.startswith(_HUGEPAGES):
-        return [not_supported(f"{path}.resource", resource, _RESOURCES)]
-    return []
+def resource_ref(path: str, ref: JSONObject, *, in_volume: bool = False) -> list[FieldError]:
+    """Return the errors of a reference to the resources of a container, which a volume must name."""
+    resource, errors = ref.get("resource") or "", list[FieldError]()
+    if in_volume and not ref.get("containerName"):
+        errors.append(required(f"{path}.containerName"))
+    elif not resource:
+        errors.append(required(f"{path}.resource"))
+    elif resource not in _RESOURCES and not resource.startswith(_HUGEPAGES):
+        errors.append(not_supported(f"{path}.resource", resource, _RESOURCES))
+    return errors + _divisor_errors(f"{path}.divisor", resource, Quantity.of(ref.get("divisor") or 0))
+
+
+def _divisor_errors(path: str, resource: str, divisor: Quantity) -> list[FieldError]:
+    of_cpu = resource in ("limits.cpu", "requests.cpu")
+    of_bytes = resource in _RESOURCES or resource.startswith(_HUGEPAGES)
+    allowed = _CPU_DIVISORS if of_cpu else _BYTE_DIVISORS
+    if divisor == Quantity(0) or not of_bytes or str(divisor) in allowed:
+        return []
+    if of_cpu:
+        return [invalid(path, resource, "only divisor's values 1m and 1 are supported with the cpu resource")]
+    what = next((what for end, what in _BYTES.items() if resource.endswith(end)), "hugepages")
+    listed = ", ".join(_BYTE_DIVISORS)
+    return [invalid(path, resource, f"only divisor's values {listed} are supported with the {what} resource")]
 
 
 def _from_source(path: str, index: int, source: JSONObject) -> list[FieldError]:

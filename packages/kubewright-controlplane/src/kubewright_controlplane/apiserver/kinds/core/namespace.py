@@ -53,7 +53,7 @@ class NamespaceStrategy(PlainStrategy):
         return _finalizer_errors("spec.finalizers", obj.get("spec") or {})
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        phase = (obj.get("status") or {}).get("phase") or ""
+        phase = (obj.get("status") or {}).get("phase") or "Active"
         if not obj["metadata"].get("deletionTimestamp"):
             why = "may only be 'Active' if `deletionTimestamp` is empty"
             return [] if phase == "Active" else [invalid("status.Phase", phase, why)]

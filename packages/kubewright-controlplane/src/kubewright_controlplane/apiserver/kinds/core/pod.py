@@ -11,9 +11,9 @@ from typing import Final
 from kubewright.http.message import Handler
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.kinds.core import containers, podspec, podwarnings
+from kubewright_controlplane.apiserver.kinds.core import containers, podspec, podstatus, podwarnings
 from kubewright_controlplane.apiserver.kinds.core.eviction import Eviction
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     Binding,
@@ -70,6 +70,7 @@ class PodStrategy(Strategy):
     def default(self, obj: JSONObject) -> None:
         spec: JSONObject = obj.setdefault("spec", {})
         podspec.default(spec)
+        spec["terminationGracePeriodSeconds"] = _not_negative(spec["terminationGracePeriodSeconds"])
         spec.setdefault("enableServiceLinks", True)
         for kind in ("containers", "initContainers"):
             for container in spec.get(kind) or ():
@@ -92,7 +93,7 @@ class PodStrategy(Strategy):
                     "reason": "SchedulingGated",
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
                     "lastProbeTime": None,
-                    "lastTransitionTime": None,
+                    "lastTransitionTime": obj["metadata"]["creationTimestamp"],
                 }
             ]
 
@@ -106,6 +107,8 @@ class PodStrategy(Strategy):
         errors = podspec.validate("spec", spec, pod_name=obj["metadata"].get("name") or "")
         errors += containers.image_whitespace("spec.containers", spec.get("containers") or [])
         errors += containers.image_whitespace("spec.initContainers", spec.get("initContainers") or [])
+        if not spec.get("serviceAccountName"):
+            errors += _token_errors(spec.get("volumes") or [])
         if obj["metadata"].get("generation") == 1 and "resourceVersion" not in obj["metadata"]:
             errors += _create_errors(spec)
         return errors
@@ -124,8 +127,7 @@ class PodStrategy(Strategy):
         return errors
 
     def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        new_status, old_status = obj.get("status") or {}, old.get("status") or {}
-        return checks.immutable("status.qosClass", new_status.get("qosClass"), old_status.get("qosClass"))
+        return podstatus.update_errors(obj, old)
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         wrong = names.dns1123_label(obj["metadata"]["name"]) if old is None else []
@@ -158,6 +160,21 @@ class PodStrategy(Strategy):
         }
 
 
+def _not_negative(seconds: int) -> int:
+    """Return a grace period; the shortest one instead of a negative one."""
+    return seconds if seconds >= 0 else 1
+
+
+def _token_errors(volumes: JSONArray) -> list[FieldError]:
+    why = "must not be specified when serviceAccountName is not set"
+    return [
+        forbidden(f"spec.volumes[{index}].projected.sources[{place}].serviceAccountToken", why)
+        for index, volume in enumerate(volumes)
+        for place, source in enumerate((volume.get("projected") or {}).get("sources") or ())
+        if source.get("serviceAccountToken") is not None
+    ]
+
+
 def qos_class(spec: JSONObject) -> str:
     """Return the quality of service class that follows from a Pod's requests and limits."""
     guaranteed, asks = True, False
@@ -175,8 +192,11 @@ def qos_class(spec: JSONObject) -> str:
 
 def _complete_status(status: JSONObject) -> None:
     """Set what the status lacks: `podIPs`, and the states of containers, which are empty if they are absent."""
-    if status.get("podIP") and not status.get("podIPs"):
-        status["podIPs"] = [{"ip": status["podIP"]}]
+    single, several = status.get("podIP"), list[JSONObject](status.get("podIPs") or ())
+    if single and (not several or several[0].get("ip") != single):
+        status["podIPs"] = [{"ip": single}]
+    elif several and not single:
+        status["podIP"] = several[0].get("ip")
     for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         for container in status.get(field) or ():
             container.setdefault("state", {})

@@ -1,6 +1,6 @@
 """The spec of a Pod, in Pods and in the templates of workloads: defaults and validation.
 
-Parts that few operators use are not validated: Windows, AppArmor, resource claims, restart rules, and the sources of
+Parts that few operators use are not validated: Windows, resource claims, restart rules, and the sources of
 retired volume plugins. Follows k8s.io/kubernetes pkg/apis/core/v1/defaults.go and pkg/apis/core/validation.
 """
 
@@ -11,13 +11,12 @@ from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
-from kubewright.machinery.json import JSONObject
-from kubewright_controlplane.apiserver.kinds.core import addresses, containers, volumes
+from kubewright.machinery.json import JSONArray, JSONObject
+from kubewright_controlplane.apiserver.kinds.core import addresses, containers, placement, securitycontexts, volumes
 from kubewright_controlplane.apiserver.registry import checks
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _DEFAULTS: Final = {
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
@@ -31,6 +30,14 @@ _IPC_SYSCTLS: Final = frozenset(
     for each in ("sem", "shm", "shmall", "shmmax", "shmmni", "shm_rmid_forced", "msg", "msgmax", "msgmnb", "msgmni")
 )
 _MAX_INT32: Final = 2**31 - 1
+_GROUP_POLICIES: Final = {
+    "fsGroupChangePolicy": ("Always", "OnRootMismatch"),
+    "supplementalGroupsPolicy": ("Merge", "Strict"),
+}
+_SYSTEMS: Final = ("linux", "windows")
+_MAX_NAMESERVERS: Final = 3
+_MAX_SEARCHES: Final = 32
+_LONGEST_SEARCH_LIST: Final = 2048
 
 
 def default(spec: JSONObject) -> None:
@@ -73,44 +80,17 @@ def validate(path: str, spec: JSONObject, *, pod_name: str = "") -> list[FieldEr
     errors += checks.one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES)
     errors += checks.labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
     errors += _security_context(f"{path}.securityContext", spec.get("securityContext") or {}, spec)
-    errors += _affinity(f"{path}.affinity", spec.get("affinity") or {})
+    errors += placement.affinity_errors(f"{path}.affinity", spec.get("affinity") or {})
     errors += _dns_config(f"{path}.dnsConfig", spec)
     errors += _gates(path, spec)
-    errors += _spread(f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints") or [])
+    errors += placement.spread_errors(f"{path}.topologySpreadConstraints", spec.get("topologySpreadConstraints") or [])
     errors += _names(path, spec)
-    errors += tolerations(f"{path}.tolerations", spec.get("tolerations") or [])
+    errors += placement.toleration_errors(f"{path}.tolerations", spec.get("tolerations") or [])
     errors += _host_aliases(f"{path}.hostAliases", spec.get("hostAliases") or [])
+    errors += _os(f"{path}.os", spec.get("os"))
     if spec.get("preemptionPolicy"):
         allowed = ("PreemptLowerPriority", "Never")
         errors += checks.one_of(f"{path}.preemptionPolicy", spec["preemptionPolicy"], allowed)
-    return errors
-
-
-def tolerations(path: str, given: list[JSONObject]) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for index, toleration in enumerate(given):
-        at = f"{path}[{index}]"
-        key, operator = toleration.get("key") or "", toleration.get("operator") or ""
-        value, effect = toleration.get("value") or "", toleration.get("effect") or ""
-        if key:
-            errors += checks.named(f"{at}.key", key, names.qualified_name)
-        elif operator != "Exists":
-            detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            errors.append(invalid(f"{at}.operator", operator, detail))
-        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            errors.append(invalid(f"{at}.effect", effect, detail))
-        if operator in ("", "Equal"):
-            wrong = names.label_value(value)
-            if wrong:
-                errors.append(invalid(f"{at}.operator", value, ";".join(wrong)))
-        elif operator == "Exists":
-            if value:
-                errors.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
-        else:
-            errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
-        if effect:
-            errors += checks.one_of(f"{at}.effect", effect, _TAINT_EFFECTS)
     return errors
 
 
@@ -137,10 +117,56 @@ def _security_context(path: str, context: JSONObject, spec: JSONObject) -> list[
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", True, detail))
     errors += _sysctls(f"{path}.sysctls", context.get("sysctls") or [], spec)
-    if context.get("fsGroupChangePolicy"):
-        allowed = ("Always", "OnRootMismatch")
-        errors += checks.one_of(f"{path}.fsGroupChangePolicy", context["fsGroupChangePolicy"], allowed)
-    return errors + containers.seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
+    for field, allowed in _GROUP_POLICIES.items():
+        if context.get(field) is not None and context[field] not in allowed:
+            errors.append(not_supported(f"{path}.{field}", context[field], allowed))
+    errors += securitycontexts.seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
+    return errors + securitycontexts.app_armor(f"{path}.appArmorProfile", context.get("appArmorProfile"))
+
+
+def _dns_config(path: str, spec: JSONObject) -> list[FieldError]:
+    config: JSONObject | None = spec.get("dnsConfig")
+    if spec.get("dnsPolicy") == "None":
+        if config is None:
+            return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+        if not config.get("nameservers"):
+            detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(f"{path}.nameservers", detail)]
+    return _dns_errors(path, config or {})
+
+
+def _dns_errors(path: str, config: JSONObject) -> list[FieldError]:
+    servers, searches = config.get("nameservers") or [], config.get("searches") or []
+    errors: list[FieldError] = []
+    if len(servers) > _MAX_NAMESERVERS:
+        why = f"must not have more than {_MAX_NAMESERVERS} nameservers"
+        errors.append(invalid(f"{path}.nameservers", servers, why))
+    for index, server in enumerate(servers):
+        errors += addresses.ip_errors(f"{path}.nameservers[{index}]", server)
+    if len(searches) > _MAX_SEARCHES:
+        errors.append(invalid(f"{path}.searches", searches, f"must not have more than {_MAX_SEARCHES} search paths"))
+    if len(" ".join(searches).encode()) > _LONGEST_SEARCH_LIST:
+        why = f"must not have more than {_LONGEST_SEARCH_LIST} characters (including spaces) in the search list"
+        errors.append(invalid(f"{path}.searches", searches, why))
+    for index, search in enumerate(searches):
+        if search != ".":
+            name = search.removesuffix(".")
+            errors += checks.named(f"{path}.searches[{index}]", name, names.dns1123_subdomain_with_underscore)
+    options: JSONArray = config.get("options") or []
+    return errors + [
+        required(f"{path}.options[{index}]", "must not be empty")
+        for index, option in enumerate(options)
+        if not option.get("name")
+    ]
+
+
+def _os(path: str, system: JSONObject | None) -> list[FieldError]:
+    if system is None:
+        return []
+    name = system.get("name") or ""
+    if not name:
+        return [required(f"{path}.name")]
+    return [] if name in _SYSTEMS else [not_supported(path, name, _SYSTEMS)]
 
 
 def _sysctls(path: str, sysctls: list[JSONObject], spec: JSONObject) -> list[FieldError]:
@@ -171,40 +197,6 @@ def _is_ipc_sysctl(name: str) -> bool:
     return normal in _IPC_SYSCTLS or normal.startswith("fs.mqueue.")
 
 
-def _affinity(path: str, affinity: JSONObject) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for kind in ("podAffinity", "podAntiAffinity"):
-        terms = affinity.get(kind) or {}
-        at = f"{path}.{kind}.requiredDuringSchedulingIgnoredDuringExecution"
-        for index, term in enumerate(terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()):
-            errors += _affinity_term(f"{at}[{index}]", term)
-        at = f"{path}.{kind}.preferredDuringSchedulingIgnoredDuringExecution"
-        for index, weighted in enumerate(terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()):
-            weight = weighted.get("weight") or 0
-            if not 1 <= weight <= 100:
-                errors.append(invalid(f"{at}[{index}].weight", weight, "must be in the range 1-100"))
-            errors += _affinity_term(f"{at}[{index}].podAffinityTerm", weighted.get("podAffinityTerm") or {})
-    return errors
-
-
-def _affinity_term(path: str, term: JSONObject) -> list[FieldError]:
-    errors = checks.label_selector(f"{path}.labelSelector", term.get("labelSelector"))
-    if not term.get("topologyKey"):
-        errors.append(required(f"{path}.topologyKey", "can not be empty"))
-    return errors + checks.named(f"{path}.topologyKey", term.get("topologyKey") or "", names.qualified_name)
-
-
-def _dns_config(path: str, spec: JSONObject) -> list[FieldError]:
-    config = spec.get("dnsConfig")
-    if spec.get("dnsPolicy") == "None":
-        if config is None:
-            return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
-        if not config.get("nameservers"):
-            detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            return [required(f"{path}.nameservers", detail)]
-    return []
-
-
 def _gates(path: str, spec: JSONObject) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, gate in enumerate(spec.get("readinessGates") or ()):
@@ -217,21 +209,6 @@ def _gates(path: str, spec: JSONObject) -> list[FieldError]:
         if name in seen:
             errors.append(duplicate(at, name))
         seen.add(name)
-    return errors
-
-
-def _spread(path: str, constraints: list[JSONObject]) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for index, constraint in enumerate(constraints):
-        at = f"{path}[{index}]"
-        errors += checks.positive(f"{at}.maxSkew", constraint.get("maxSkew") or 0)
-        if not constraint.get("topologyKey"):
-            errors.append(required(f"{at}.topologyKey", "can not be empty"))
-        policy = constraint.get("whenUnsatisfiable") or ""
-        if policy not in ("DoNotSchedule", "ScheduleAnyway"):
-            allowed = ("DoNotSchedule", "ScheduleAnyway")
-            errors.append(not_supported(f"{at}.whenUnsatisfiable", policy, allowed))
-        errors += checks.label_selector(f"{at}.labelSelector", constraint.get("labelSelector"))
     return errors
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright_controlplane.apiserver.registry import checks
 
 _PROBE_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
@@ -72,4 +73,7 @@ def _http_get(path: str, action: JSONObject) -> list[FieldError]:
     errors += checks.port(f"{path}.port", action.get("port"))
     if action.get("scheme") not in ("HTTP", "HTTPS"):
         errors.append(not_supported(f"{path}.scheme", action.get("scheme") or "", ("HTTP", "HTTPS")))
+    headers: JSONArray = action.get("httpHeaders") or []
+    for header in headers:
+        errors += checks.named(f"{path}.httpHeaders", header.get("name") or "", names.http_header_name)
     return errors

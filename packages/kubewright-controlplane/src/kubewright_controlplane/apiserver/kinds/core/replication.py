@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds.apps import workload
 from kubewright_controlplane.apiserver.kinds.core import podspec, podwarnings
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
@@ -46,6 +47,10 @@ class ReplicationControllerStrategy(Strategy):
         if policy != "Always":
             errors.append(not_supported("spec.template.spec.restartPolicy", policy, ("Always",)))
         return errors
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        counts = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+        return workload.status_errors(obj.get("status") or {}, *counts)
 
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         return podwarnings.workload_warnings(obj, old)

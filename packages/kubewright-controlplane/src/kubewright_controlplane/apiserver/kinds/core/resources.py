@@ -87,6 +87,14 @@ def may_overcommit(name: str) -> bool:
     return _is_native(name) and not name.startswith("hugepages-")
 
 
+def amount_errors(path: str, name: str, value: object) -> list[FieldError]:
+    """Return the errors of an amount: it must not be negative, and whole if the resource is counted."""
+    errors = checks.quantity(path, value)
+    if is_counted(name) and not Quantity.of(value).is_integer():
+        errors.append(invalid(path, str(Quantity.of(value)), "must be an integer"))
+    return errors
+
+
 def _resource(path: str, name: str, value: object) -> list[FieldError]:
     errors = container_name(path, name)
     errors += checks.quantity(path, value)

@@ -12,13 +12,14 @@ from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.errors import Invalid
-from kubewright.machinery.fields import FieldError, invalid
+from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.core.allocation import Allocations, cluster_ips, used_ports
 from kubewright_controlplane.apiserver.kinds.core.proxying import ServiceProxy
 from kubewright_controlplane.apiserver.kinds.core.servicevalidation import (
     cluster_ip_errors,
     is_headless,
+    status_errors,
     validate,
     warnings,
 )
@@ -87,6 +88,12 @@ class ServiceStrategy(Strategy):
     def validate(self, obj: JSONObject) -> list[FieldError]:
         return validate(obj["spec"])
 
+    def prepare_for_status_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        obj.setdefault("status", {}).setdefault("loadBalancer", {})
+
+    def validate_status_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return status_errors(obj.get("status") or {}, obj["spec"])
+
     def warnings(self, obj: JSONObject, old: JSONObject | None) -> list[str]:
         return warnings(obj["spec"])
 
@@ -96,11 +103,12 @@ class ServiceStrategy(Strategy):
             return []
         if is_headless(new_spec) and is_headless(old_spec):
             return []
+        errors = _update_errors(new_spec, old_spec)
         now, before = new_spec.get("clusterIPs") or [], old_spec.get("clusterIPs") or []
         if not now and before:
-            return [invalid("spec.clusterIPs[0]", now, "primary clusterIP can not be unset")]
+            return [*errors, invalid("spec.clusterIPs[0]", now, "primary clusterIP can not be unset")]
         changed = [index for index, ip in enumerate(before) if index < len(now) and now[index] != ip]
-        return [invalid(f"spec.clusterIPs[{index}]", now, "may not change once set") for index in changed]
+        return errors + [invalid(f"spec.clusterIPs[{index}]", now, "may not change once set") for index in changed]
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         spec = obj.get("spec") or {}
@@ -193,6 +201,18 @@ class ServiceStrategy(Strategy):
             valid = f"The range of valid ports is {ports.start}-{ports.stop - 1}"
             return f"provided port is not in the valid range. {valid}"
         return "" if self._allocations.port_owner(number) is None else "provided port is already allocated"
+
+
+def _update_errors(spec: JSONObject, old: JSONObject) -> list[FieldError]:
+    """Return the errors of fields that stay as they are while a Service is a load balancer."""
+    errors: list[FieldError] = []
+    chosen, before = spec.get("loadBalancerClass"), old.get("loadBalancerClass")
+    if spec["type"] == old["type"] == "LoadBalancer" and chosen != before:
+        errors.append(invalid("spec.loadBalancerClass", chosen, "may not change once set"))
+    checked = _needs_health_check(spec) and _needs_health_check(old)
+    if checked and spec.get("healthCheckNodePort") != old.get("healthCheckNodePort"):
+        errors.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
+    return errors
 
 
 def _raise_if_invalid(obj: JSONObject, errors: list[FieldError]) -> None:

@@ -7,12 +7,13 @@ from typing import Final
 
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.json import JSONArray, JSONObject
 from kubewright_controlplane.apiserver.kinds.core import addresses
 from kubewright_controlplane.apiserver.registry import checks
 
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES: Final = ("ClientIP", "None")
+_IP_MODES: Final = ("Proxy", "VIP")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _POLICIES: Final = ("Cluster", "Local")
 _DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
@@ -49,6 +50,24 @@ def validate(spec: JSONObject) -> list[FieldError]:
     if distribution is not None and distribution not in _DISTRIBUTIONS:
         errors.append(not_supported("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
     return errors
+
+
+def status_errors(status: JSONObject, spec: JSONObject) -> list[FieldError]:
+    """Return the errors of the status of a Service."""
+    path, balancer = "status.loadBalancer", status.get("loadBalancer") or {}
+    ingresses: JSONArray = balancer.get("ingress") or []
+    errors: list[FieldError] = []
+    if ingresses and spec.get("type") != "LoadBalancer":
+        return [forbidden(f"{path}.ingress", "may only be used when `spec.type` is 'LoadBalancer'")]
+    for index, ingress in enumerate(ingresses):
+        at, mode = f"{path}.ingress[{index}].ipMode", ingress.get("ipMode")
+        if ingress.get("ip") and mode is None:
+            errors.append(required(at, "must be specified when `ip` is set"))
+        elif mode is not None and not ingress.get("ip"):
+            errors.append(forbidden(at, "may not be specified when `ip` is not set"))
+        elif mode is not None and mode not in _IP_MODES:
+            errors.append(not_supported(at, mode, _IP_MODES))
+    return errors + addresses.ingress_errors(path, balancer)
 
 
 def warnings(spec: JSONObject) -> list[str]:
@@ -94,7 +113,7 @@ def _ports(ports: list[JSONObject]) -> list[FieldError]:
         errors += checks.port(f"{at}.port", port.get("port") or 0)
         errors += checks.one_of(f"{at}.protocol", port.get("protocol"), _PROTOCOLS)
         errors += checks.port(f"{at}.targetPort", port.get("targetPort"))
-        if port.get("appProtocol"):
+        if port.get("appProtocol") is not None:
             errors += checks.named(f"{at}.appProtocol", port["appProtocol"], names.qualified_name)
     return errors
 
@@ -154,9 +173,10 @@ def _families(spec: JSONObject) -> list[FieldError]:
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
         seen.add(family)
     policy = spec.get("ipFamilyPolicy")
-    if policy:
+    if policy is not None:
         allowed = ("PreferDualStack", "RequireDualStack", "SingleStack")
-        errors += checks.one_of("spec.ipFamilyPolicy", policy, allowed)
+        if policy not in allowed:
+            errors.append(not_supported("spec.ipFamilyPolicy", policy, allowed))
     return errors
 
 

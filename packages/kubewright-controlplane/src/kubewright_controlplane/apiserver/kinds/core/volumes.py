@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Final
 
 from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
-from kubewright.machinery.json import JSONObject
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kubewright.machinery.json import JSONArray, JSONObject, quoted
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.kinds.core import environment
+from kubewright_controlplane.apiserver.kinds.core import claims, environment, volumesources
 from kubewright_controlplane.apiserver.kinds.core.images import pull_policy
 from kubewright_controlplane.apiserver.registry import checks
 
 _FILE_MODE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 _MAX_MODE: Final = 0o777
-_MAX_DRIVER: Final = 63
+_TEMPLATE_FIELDS: Final = ("annotations", "labels", "creationTimestamp")
 _PULL: Final = ("Always", "IfNotPresent", "Never")
 _FIELD_PATHS: Final = (
     "metadata.annotations",
@@ -46,6 +46,8 @@ def validate(path: str, volumes: list[JSONObject], pod_name: str) -> tuple[list[
     for index, volume in enumerate(volumes):
         at, name = f"{path}[{index}]", volume.get("name") or ""
         own = _source(at, volume)
+        if pod_name:
+            own += _errors_in_pod(at, name, volume, pod_name)
         own += checks.required_name(f"{at}.name", name, names.dns1123_label)
         if name in sound:
             own.append(duplicate(f"{at}.name", name))
@@ -59,13 +61,16 @@ def validate(path: str, volumes: list[JSONObject], pod_name: str) -> tuple[list[
     return errors, sound
 
 
-def descending_path(path: str, value: str) -> list[FieldError]:
-    """Return the errors of a relative path, which must not lead out of its folder."""
+def _errors_in_pod(path: str, name: str, volume: JSONObject, pod_name: str) -> list[FieldError]:
+    """Return the errors that a volume can only have in a Pod, but not in a template."""
     errors: list[FieldError] = []
-    if value.startswith("/"):
-        errors.append(invalid(path, value, "must be a relative path"))
-    if ".." in value.split("/"):
-        errors.append(invalid(path, value, "must not contain '..'"))
+    if volume.get("ephemeral") is not None and name:
+        claim = f"{pod_name}-{name}"
+        errors += [
+            invalid(f"{path}.name", name, f"PVC name {quoted(claim)}: {why}") for why in names.dns1123_subdomain(claim)
+        ]
+    if volume.get("image") is not None and not volume["image"].get("reference"):
+        errors.append(required(f"{path}.image.reference"))
     return errors
 
 
@@ -87,15 +92,6 @@ def _empty_dir(path: str, source: JSONObject) -> list[FieldError]:
     if limit is not None and Quantity.of(limit) < Quantity(0):
         return [forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
     return []
-
-
-def _host_path(path: str, source: JSONObject) -> list[FieldError]:
-    if not source.get("path"):
-        return [required(f"{path}.path")]
-    errors: list[FieldError] = []
-    if ".." in source["path"].split("/"):
-        errors.append(invalid(f"{path}.path", source["path"], "must not contain '..'"))
-    return errors
 
 
 def _secret(path: str, source: JSONObject) -> list[FieldError]:
@@ -128,7 +124,7 @@ def _items(path: str, source: JSONObject) -> list[FieldError]:
 
 
 def _unreserved_path(path: str, value: str) -> list[FieldError]:
-    errors = descending_path(path, value)
+    errors = volumesources.descending_path(path, value)
     if value.startswith("..") and not value.startswith("../") and value != "..":
         errors.append(invalid(path, value, "must not start with '..'"))
     return errors
@@ -143,22 +139,18 @@ def _claim(path: str, source: JSONObject) -> list[FieldError]:
 
 
 def _ephemeral(path: str, source: JSONObject) -> list[FieldError]:
-    return [] if source.get("volumeClaimTemplate") else [required(f"{path}.volumeClaimTemplate")]
-
-
-def _nfs(path: str, source: JSONObject) -> list[FieldError]:
-    errors = [required(f"{path}.{field}") for field in ("server", "path") if not source.get(field)]
-    if source.get("path") and not source["path"].startswith("/"):
-        errors.append(invalid(f"{path}.path", source["path"], "must be an absolute path"))
-    return errors
-
-
-def _csi(path: str, source: JSONObject) -> list[FieldError]:
-    driver, at = source.get("driver") or "", f"{path}.driver"
-    if not driver:
+    template, at = source.get("volumeClaimTemplate"), f"{path}.volumeClaimTemplate"
+    if template is None:
         return [required(at)]
-    errors = [too_long(at, _MAX_DRIVER)] if len(driver) > _MAX_DRIVER else []
-    return errors + [invalid(at, driver, why) for why in names.dns1123_subdomain(driver.lower())]
+    metadata: JSONObject = template.get("metadata") or {}
+    errors = [
+        invalid(f"{at}.metadata.annotations", key, why)
+        for key in metadata.get("annotations") or ()
+        for why in names.qualified_name(key.lower())
+    ]
+    errors += checks.labels(f"{at}.metadata.labels", metadata.get("labels"))
+    errors += checks.only_these(f"{at}.metadata", metadata, _TEMPLATE_FIELDS, "cannot be set")
+    return errors + claims.claim_spec(f"{at}.spec", template.get("spec") or {})
 
 
 def _image(path: str, source: JSONObject) -> list[FieldError]:
@@ -168,26 +160,44 @@ def _image(path: str, source: JSONObject) -> list[FieldError]:
 
 def _projected(path: str, projection: JSONObject) -> list[FieldError]:
     errors = _mode(f"{path}.defaultMode", projection.get("defaultMode"))
-    for index, source in enumerate(projection.get("sources") or ()):
+    seen: set[str] = set()
+    sources: JSONArray = projection.get("sources") or []
+    for index, source in enumerate(sources):
         at = f"{path}.sources[{index}]"
-        if len(source) > 1:
-            errors.append(forbidden(at, "may not specify more than 1 volume type"))
         for kind in ("secret", "configMap"):
-            if kind in source:
-                if not source[kind].get("name"):
-                    errors.append(required(f"{at}.{kind}.name"))
-                errors += _items(f"{at}.{kind}", source[kind])
-        if source.get("downwardAPI") is not None:
-            for item in source["downwardAPI"].get("items") or ():
-                errors += _downward_file(f"{at}.downwardAPI", item)
-        token = source.get("serviceAccountToken")
-        if token is not None:
-            errors += _token(f"{at}.serviceAccountToken", token)
-            if not token.get("path"):
-                errors.append(required(f"{path}.path"))
-            else:
-                errors += _unreserved_path(f"{path}.path", token["path"])
+            if source.get(kind) is not None:
+                errors += _projected_files(path, f"{at}.{kind}", source[kind], seen)
+        files: JSONObject = source.get("downwardAPI") or {}
+        for item in files.get("items") or ():
+            errors += _downward_file(f"{at}.downwardAPI", item)
+            errors += _repeated_path(path, item.get("path") or "", item.get("path") or "", seen)
+        if source.get("serviceAccountToken") is not None:
+            errors += _projected_token(path, f"{at}.serviceAccountToken", source["serviceAccountToken"])
+        if sum(value is not None for value in source.values()) > 1:
+            errors.append(forbidden(at, "may not specify more than 1 volume type per source"))
     return errors
+
+
+def _projected_files(path: str, at: str, source: JSONObject, seen: set[str]) -> list[FieldError]:
+    name = source.get("name") or ""
+    errors = ([] if name else [required(f"{at}.name")]) + _items(at, source)
+    for item in source.get("items") or ():
+        errors += _repeated_path(path, item.get("path") or "", name, seen)
+    return errors
+
+
+def _repeated_path(path: str, file: str, shown: str, seen: set[str]) -> list[FieldError]:
+    """Return an error if another source has the same file, and add it to `seen`."""
+    repeated = bool(file) and file in seen
+    seen.add(file)
+    return [invalid(path, shown, "conflicting duplicate paths")] if repeated else []
+
+
+def _projected_token(path: str, at: str, token: JSONObject) -> list[FieldError]:
+    errors = volumesources.expiration_errors(f"{at}.expirationSeconds", token.get("expirationSeconds") or 0)
+    if not token.get("path"):
+        return [*errors, required(f"{path}.path")]
+    return errors + _unreserved_path(f"{path}.path", token["path"])
 
 
 def _downward(path: str, source: JSONObject) -> list[FieldError]:
@@ -209,35 +219,24 @@ def _downward_file(path: str, item: JSONObject) -> list[FieldError]:
             errors.append(invalid(path, "resource", detail))
     elif resource is not None:
         at = f"{path}.resourceFieldRef"
-        named = bool(resource.get("containerName"))
-        errors += environment.resource_ref(at, resource) if named else [required(f"{at}.containerName")]
+        errors += environment.resource_ref(at, resource, in_volume=True)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
     return errors + _mode(f"{path}.mode", item.get("mode"))
 
 
-def _token(path: str, token: JSONObject) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seconds = token.get("expirationSeconds") or 0
-    if seconds < 600:
-        detail = "may not specify a duration less than 10 minutes"
-        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
-    if seconds > 1 << 32:
-        detail = "may not specify a duration larger than 2^32 seconds"
-        errors.append(invalid(f"{path}.expirationSeconds", seconds, detail))
-    return errors
-
-
 _SOURCES: Final[dict[str, Callable[[str, JSONObject], list[FieldError]]]] = {
     "emptyDir": _empty_dir,
-    "hostPath": _host_path,
-    "nfs": _nfs,
+    "hostPath": volumesources.host_path,
+    "nfs": volumesources.nfs,
     "secret": _secret,
     "persistentVolumeClaim": _claim,
     "downwardAPI": _downward,
     "configMap": _config_map,
     "projected": _projected,
-    "csi": _csi,
+    "csi": volumesources.csi_of_pod,
+    "iscsi": volumesources.iscsi,
+    "fc": volumesources.fibre_channel,
     "ephemeral": _ephemeral,
     "image": _image,
 }
