@@ -43,8 +43,7 @@ class Entry:
     """The bytes of the last write, if `data` differs because the definition of the kind has changed since."""
 
     @property
-    def last_write(self) -> bytes:
-        """The bytes of the last write."""
+    def last_written(self) -> bytes:
         return self.data if self.written is None else self.written
 
     @property
