@@ -171,6 +171,39 @@ async def test_status_is_written_in_either_version(hosts: Hosts) -> None:
     assert (await hosts.api.get(hosts.path("v2", "a"))).json["status"] == {"ready": True}
 
 
+async def test_objects_keep_the_version_of_their_last_write_when_the_strategy_changes(hosts: Hosts) -> None:
+    webhook = (await hosts.api.get(hosts.definition)).expect(200).json["spec"]["conversion"]
+    await hosts.store_in("v1")
+    await hosts.create("a", address="a:80")
+    before = (await hosts.create("b", address="b:80"))["metadata"]["resourceVersion"]
+    by_name = {"conversion": {"strategy": "None", "webhook": None}, "versions": versions("v2")}
+    (await hosts.api.patch(hosts.definition, {"spec": by_name})).expect(200)
+
+    async def specs(expected: Object) -> bool:
+        items = (await hosts.api.get(hosts.path("v2"))).expect(200).json["items"]
+        return {each["metadata"]["name"]: each["spec"] for each in items} == expected
+
+    await until(lambda: specs({"a": {}, "b": {}}))
+
+    async def is_written_in_v2() -> bool:
+        unchanged = (await hosts.api.patch(hosts.path("v2", "b"), {})).expect(200).json
+        return unchanged["metadata"]["resourceVersion"] != before
+
+    await until(is_written_in_v2)
+    (await hosts.api.patch(hosts.definition, {"spec": {"conversion": webhook}})).expect(200)
+    await until(lambda: specs({"a": {"host": "a", "port": 80}, "b": {}}))
+
+
+async def test_an_apply_in_another_version_removes_labels_that_it_no_longer_has(hosts: Hosts) -> None:
+    older = hosts.host("a", address="a:1")
+    older["metadata"]["labels"] = {"x": "y"}
+    (await hosts.api.patch(hosts.path("v1", "a", "?fieldManager=m"), older, "apply")).expect(201)
+    newer = hosts.host("a", host="a", port=1)
+    applied = (await hosts.api.patch(hosts.path("v2", "a", "?fieldManager=m"), newer, "apply")).expect(200).json
+    assert "labels" not in applied["metadata"]
+    assert applied["spec"] == {"host": "a", "port": 1}
+
+
 async def test_managers_own_fields_in_their_versions(hosts: Hosts) -> None:
     older = hosts.host("a", address="a:1")
     target = hosts.path("v1", "a", "?fieldManager=ann")

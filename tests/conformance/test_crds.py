@@ -169,6 +169,17 @@ async def test_owners_of_fields_in_a_removed_version_stop_applies_until_the_next
     (await api.patch(f"{path}/g?fieldManager=b", body, "apply")).expect(200)
 
 
+async def test_watches_end_when_the_definition_changes(gizmos: Gizmos) -> None:
+    made = (await gizmos.api.post(gizmos.path, gizmos.gizmo())).expect(201).json
+    stream = await gizmos.api.watch(f"{gizmos.path}?watch=1&resourceVersion={made['metadata']['resourceVersion']}")
+    definition = (await gizmos.api.get(gizmos.definition)).expect(200).json
+    [version] = definition["spec"]["versions"]
+    definition["spec"]["versions"] = [{**version, "storage": False}, {**version, "name": "v2"}]
+    (await gizmos.api.put(gizmos.definition, definition)).expect(200)
+    with pytest.raises(StopAsyncIteration):
+        await stream.next()
+
+
 async def test_mistakes_in_a_written_status_are_named_below_it(gizmos: Gizmos) -> None:
     await gizmos.api.post(gizmos.path, gizmos.gizmo())
 

@@ -67,6 +67,8 @@ _DELETED_TOGETHER = 16
 """Objects of a collection that are deleted before others are served."""
 _FEW = 500
 """Objects of a list that is made on the event loop."""
+_FEW_COMPARISONS = 20_000
+"""Comparisons for the selection of a list on the event loop."""
 _FEW_BYTES = 1 << 20
 """Bytes of a list in JSON that is made on the event loop."""
 
@@ -167,7 +169,7 @@ class _ResourceRequest:
     async def _page(self) -> Page:
         """Return the entries that the request selects."""
         listing = Listing(self._registry.store, self._resource, requestinfo.list_options(self._query, self._namespace))
-        self._steps.are_large = len(listing) > _FEW
+        self._steps.are_large = len(listing) > _FEW or listing.comparisons > _FEW_COMPARISONS
         return await self._steps.run(listing.page)
 
     async def _show_page(self, show: Representation, page: Page) -> bytes:

@@ -114,9 +114,11 @@ class Registry:
         return view
 
     def is_in_storage_version(self, entry: Entry) -> bool:
-        """Return whether an entry is stored in the version in which it would be stored now."""
+        """Return whether an entry was written in the version in which it would be written now."""
         resource = self.resource
-        return resource.converter is None or decode_json(entry.data)["apiVersion"] == resource.storage_api_version
+        if entry.written is None and resource.converter is None:
+            return True
+        return bool(decode_json(entry.last_write)["apiVersion"] == resource.storage_api_version)
 
     def read_back(self, obj: JSONObject) -> JSONObject:
         """Return an object as it will be read after its commit: a conversion may lose fields on the way."""

@@ -38,11 +38,13 @@ class ResourceSet:
         """The generation that the index by kind is of."""
 
     def install(self, resource: Resource) -> Registry:
-        """Serve `resource`, replacing a resource of the same group, version and plural.
+        """Serve `resource`, replacing a resource of the same group, version and plural, whose watches end.
 
         Of several versions of a resource, `registry` returns the storage version.
         """
         registry = Registry(resource, self.store, self._admission, self._clock)
+        if resource.gvr in self._registries:
+            self.store.end_watches(resource.storage)
         self._registries[resource.gvr] = registry
         if resource.is_storage_version or resource.qualified not in self._stored_as:
             self._stored_as[resource.qualified] = registry

@@ -39,6 +39,13 @@ class Entry:
     labels: Mapping[str, str]
     fields: Mapping[str, str]
     """Values of the kind's own selectable fields, without metadata.name and metadata.namespace."""
+    written: bytes | None = None
+    """The bytes of the last write, if `data` differs because the definition of the kind has changed since."""
+
+    @property
+    def last_write(self) -> bytes:
+        """The bytes of the last write."""
+        return self.data if self.written is None else self.written
 
     @property
     def namespace(self) -> str:

@@ -245,7 +245,7 @@ class _Apply:
         if start is None:
             return both
         whole, schema = start
-        gone = _named(last.fields, schema.root)
+        gone = _named(last.fields, schema.root) - _NEVER_OWNED  # which metadata belongs to
         left = removed(whole, gone.tree, schema.root)
         owned: dict[str, list[FieldSet]] = {last.api_version: []}
         owned.setdefault(self._api_version, []).append(self._wanted)
