@@ -63,7 +63,7 @@ class Rule:
         self._operations = frozenset(spec.get("operations") or ())
         self._groups = frozenset(spec.get("apiGroups") or ())
         self._versions = frozenset(spec.get("apiVersions") or ())
-        self._resources = frozenset(spec.get("resources") or ())
+        self._resources: frozenset[str] = frozenset(spec.get("resources") or ())
         self._scope = spec.get("scope") or "*"
         self.names = frozenset(spec.get("resourceNames") or ()) or None
 
