@@ -135,6 +135,32 @@ WARNED: Final[list[tuple[str, dict[str, Any], list[str]]]] = [
         ],
     ),
     (
+        "pods",
+        {
+            "volumes": [
+                {
+                    "name": "v",
+                    "configMap": {"name": "c", "items": [{"key": "k", "path": each} for each in ("a", "a/b")]},
+                },
+                {
+                    "name": "w",
+                    "projected": {
+                        "sources": [
+                            {},
+                            {"secret": {"name": "s", "items": [{"key": "k", "path": "token"}]}},
+                            {"serviceAccountToken": {"path": "token/"}},
+                        ]
+                    },
+                },
+            ]
+        },
+        [
+            'volume "v" (ConfigMap "c"): overlapping paths: "a/b" with "a"',
+            'volume "w" (Projected) has no sources provided',
+            'volume "w" (Projected): overlapping paths: "token" (ServiceAccountToken) with "token" (Secret "s")',
+        ],
+    ),
+    (
         "services",
         {
             "clusterIP": "None",

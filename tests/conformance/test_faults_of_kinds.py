@@ -54,6 +54,18 @@ VALID: Final[dict[str, dict[str, Any]]] = {
     "flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations": {
         "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
     },
+    "resource.k8s.io/v1/namespaces/NS/resourceclaims": {
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+    },
+    "resource.k8s.io/v1/deviceclasses": {"spec": {}},
+    "resource.k8s.io/v1/resourceslices": {
+        "spec": {
+            "driver": "a.b",
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "nodeName": "n",
+            "devices": [{"name": "d"}],
+        }
+    },
     "v1/namespaces/NS/pods": {
         "spec": {
             "containers": [{"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}],
@@ -230,6 +242,56 @@ FAULTS: Final[list[tuple[str, str, Any, list[str]]]] = [
         [
             "spec.limited.limitResponse.queuing.handSize: Invalid value: 3: should not be greater than queues (2)",
             "spec.limited.lendablePercent: Invalid value: 101: must be between 0 and 100, inclusive",
+        ],
+    ),
+    (
+        "resourceclaims",
+        "spec.devices",
+        {
+            "requests": [{"name": "R"}, {"name": "s", "exactly": {"allocationMode": "Most"}}],
+            "constraints": [{"requests": ["t"], "matchAttribute": "model"}],
+            "config": [{"requests": ["s", "s"], "opaque": {"parameters": [1]}}],
+        },
+        [
+            'spec.devices.requests[0].name: Invalid value: "R": a lowercase RFC 1123 label',
+            f"spec.devices.requests[0]{MISSING}: exactly one of `exactly` or `firstAvailable` is required",
+            f"spec.devices.requests[1].exactly.deviceClassName{MISSING}",
+            'spec.devices.requests[1].exactly.allocationMode: Unsupported value: "Most": supported values: "All", '
+            '"ExactCount"',
+            'spec.devices.constraints[0].requests[0]: Invalid value: "t": must be the name of a request in the claim',
+            'spec.devices.constraints[0].matchAttribute: Invalid value: "model": a fully qualified name must be',
+            'spec.devices.config[0].requests[1]: Duplicate value: "s"',
+            f"spec.devices.config[0].opaque.driver{MISSING}",
+            'spec.devices.config[0].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object',
+        ],
+    ),
+    (
+        "deviceclasses",
+        "spec",
+        {"config": [{}], "extendedResourceName": "gpu"},
+        [
+            f"spec.config[0].opaque{MISSING}",
+            'spec.extendedResourceName: Invalid value: "gpu": must be a valid extended resource name',
+        ],
+    ),
+    (
+        "resourceslices",
+        "spec",
+        {
+            "pool": {"generation": -1},
+            "allNodes": False,
+            "devices": [{"name": "d"}, {"name": "d", "attributes": {"a-b": {}}}],
+        },
+        [
+            f"spec.driver{MISSING}",
+            f"spec.pool.name{MISSING}",
+            "spec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero",
+            "spec.pool.generation: Invalid value: -1: must be greater than or equal to zero",
+            "spec.allNodes: Invalid value: false: must be either unset or set to true",
+            f"spec{MISSING}: exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is",
+            'spec.devices[1].attributes: Invalid value: "a-b": a valid C identifier must',
+            'spec.devices[1].attributes[a-b]: Invalid value: "": exactly one value must be specified',
+            'spec.devices[1]: Duplicate value: "d"',
         ],
     ),
     (

@@ -41,7 +41,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(418 if self.path == "/tea" else 200)
         self.end_headers()
         self.wfile.write(repr(said).encode())
-    do_POST = do_GET
+    do_POST = do_OPTIONS = do_GET
     def log_message(self, *args): pass
 http.server.ThreadingHTTPServer((os.environ["KUBEWRIGHT_BIND_HOST"], {PORT}), Handler).serve_forever()
 """

@@ -63,6 +63,7 @@ def test_the_readme_lists_every_option() -> None:
         (["--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["--images", "missing.yaml"], "missing.yaml"),
         (["--disable", "scheduler"], 'there is no controller "scheduler"'),
+        (["--disable-admission-plugins", "Bogus"], 'there is no admission plugin "Bogus"'),
         (["--runtime-config", "batch/v2=yes"], 'runtime config: batch/v2 must be true or false, got "yes"'),
         (["--runtime-config", "batch/v2=true"], 'runtime config: "batch/v2" cannot be switched on or off here'),
     ],

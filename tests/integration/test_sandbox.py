@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,15 @@ from integration.kubectl import KUBECTL, Kubectl
 from integration.programs import Programs, is_running, status
 from integration.programs import programs as programs
 from kubewright import ObjectMeta
-from kubewright.apis.core.v1 import ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
+from kubewright.apis.apps.v1 import ReplicaSet
+from kubewright.apis.core.v1 import (
+    ConfigMap,
+    ContainerState,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    ServiceAccount,
+)
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.client import MergePatch
 from kubewright.models import codec
@@ -410,8 +419,30 @@ async def test_an_ephemeral_volume_has_a_claim_of_its_own(shells: Programs) -> N
 async def test_a_host_path_is_refused_unless_it_is_allowed(shells: Programs, tmp_path: Path) -> None:
     volume = {"name": "host", "hostPath": {"path": str(tmp_path), "type": "Directory"}}
     mounts = [{"name": "host", "mountPath": "/host"}]
-    await shells.pod([{"image": SHELL, "args": ["true"], "volumeMounts": mounts}], volumes=[volume])
+    container = {"name": "c", "image": SHELL, "args": ["true"], "volumeMounts": mounts}
+    await shells.pod([container], volumes=[volume])
     assert any("--allow-host-path" in each for each in await shells.events("FailedMount"))
+    failed = await shells.until(lambda pod: pod.status.phase == "Failed")  # `kubectl debug node/...` ends, too
+    assert failed.status.reason == "FailedMount"
+    state = status(failed).state
+    assert state is not None
+    assert state.terminated is not None
+    assert "--allow-host-path" in (state.terminated.message or "")
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container], "volumes": [volume]}}
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+    replicas = codec.from_dict(ReplicaSet, {"spec": spec})
+    replicas.metadata = ObjectMeta(name="many", namespace=shells.namespace)
+    await shells.client.create(replicas)  # its Pods wait: it would replace them at once
+
+    async def waits() -> None:
+        listed = await shells.client.list(Pod, namespace=shells.namespace, labels={"app": "a"})
+        assert len(listed.items) == 1
+        [pod] = listed.items
+        assert pod.status.container_statuses
+        waiting = (status(pod).state or ContainerState()).waiting
+        assert "--allow-host-path" in (waiting.message if waiting is not None and waiting.message else "")
+
+    await eventually(waits)
 
 
 async def test_allowed_host_paths_follow_their_types(tmp_path: Path) -> None:
@@ -436,8 +467,12 @@ async def test_allowed_host_paths_follow_their_types(tmp_path: Path) -> None:
             mount = [{"name": "host", "mountPath": "/host"}]
             pod = [{"image": SHELL, "args": ["true"], "volumeMounts": mount}]
             await shells.pod(pod, volumes=[volume], name=path)
-            waiting = await shells.until(lambda pod: status(pod).state.waiting.message, path)  # type: ignore[union-attr]
-            assert message in str(status(waiting).state)
+            await shells.until(partial(_says, message), path)
+
+
+def _says(message: str, pod: Pod) -> bool:
+    """Return whether the state of the container contains a message."""
+    return message in str(status(pod).state)
 
 
 async def test_a_group_owns_the_volumes_and_reads_its_token(shells: Programs) -> None:

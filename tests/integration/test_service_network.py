@@ -136,6 +136,7 @@ async def test_the_api_server_passes_requests_on_to_services_and_pods(programs: 
             said = ["POST", "/a%20b/?c=d%26e", "body", f"{base}/{name}/proxy/a%20b/", None]
             assert await ask_api(path, "POST", b"body") == (200, repr(said))
         assert (await ask_api("pods/one/proxy/tea"))[0] == 418
+        assert "OPTIONS" in (await ask_api("pods/one/proxy/", "OPTIONS"))[1]
         assert await ask_api("pods/one/proxy?q=1") == (301, f"{base}/pods/one/proxy/?q=1")
         assert await ask_api("pods/one/proxy/away") == (302, f"{base}/pods/one/proxy/home?a=1")
         refused = {

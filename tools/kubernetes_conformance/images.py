@@ -14,6 +14,8 @@ from typing import Final
 
 import yaml
 
+from kubewright_controlplane.apiserver.pki import CertificateAuthority
+
 _REGISTRY: Final = "registry.k8s.io/e2e-test-images"
 _FOLDERS: Final = ("bin", "etc", "tmp", "var", "home", "root", "run", "dev", "proc", "sys", "mnt", "usr/bin", "usr/lib")
 _PROGRAMS: Final = {
@@ -49,6 +51,9 @@ def write_images(binaries: Path, folder: Path) -> Path:
     (root / "bin" / "sh").symlink_to("../usr/bin/bash")
     for name in _NAME_FILES:
         shutil.copy(name, root / "etc")
+    pair = CertificateAuthority.create().issue_server(["localhost"])
+    (root / "localhost.crt").write_bytes(pair.certificate)
+    (root / "localhost.key").write_bytes(pair.key)
     table = folder / "images.yaml"
     images = {
         f"{_REGISTRY}/agnhost:*": {"command": ["/agnhost"], "args": ["pause"], "root": str(root)},

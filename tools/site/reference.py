@@ -33,6 +33,7 @@ PACKAGES: Final = (
     "kubewright.controllers.sources",
     "kubewright.webhooks",
     "kubewright.policies",
+    "kubewright.templates",
     "kubewright.manager",
     "kubewright.testing",
     "kubewright.machinery",

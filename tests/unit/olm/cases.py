@@ -207,6 +207,12 @@ BUNDLES: dict[str, Case] = {
     "csv with a text for a map": csv("spec/install", "deployment", "csv-type"),
     "csv with a text for a number": csv("spec/install/spec/deployments/0/spec/replicas", "two", "csv-type"),
     "csv with a text for a boolean": csv("spec/installModes/0/supported", "yes!", "csv-type"),
+    "container without a name": csv(
+        "spec/install/spec/deployments/0/spec/template/spec/initContainers", [{"image": "example.com/init"}]
+    ),
+    "variable with a number": csv(
+        "spec/install/spec/deployments/0/spec/template/spec/containers/0/env/0/value", 5, "csv-type"
+    ),
     "csv with a version that is wrong": csv("spec/version", "newest", "csv-version"),
     "annotations that are not yaml": Case(adding("metadata/annotations.yaml", "a: b: c"), {"annotations-unreadable"}),
     # ---- the csv
@@ -264,6 +270,7 @@ BUNDLES: dict[str, Case] = {
         f"{_OWNED}/2/version", "v7", "owned-crd-missing", "owned-crd-name", "example-not-owned", "example-missing"
     ),
     "owned name with another plural": csv(f"{_OWNED}/0/name", "harbors.fleet.example.com", "owned-crd-name"),
+    "owned entry with a group": csv(f"{_OWNED}/0/group", "fleet.example.com", "owned-crd-name"),
     "crd twice": Case(lambda files: files.update({"manifests/zz.yaml": files[CRD]}), {"crd-twice"}),
     "crd with another name": crd("metadata/name", "boats.fleet.example.com", "crd-invalid", "owned-crd-name"),
     "crd with two storage versions": crd("spec/versions/1/storage", True, "crd-invalid"),
@@ -344,6 +351,8 @@ BUNDLES: dict[str, Case] = {
     "dependency on a kind without fields": dependency({"type": "olm.gvk", "value": {}}, "dependency-field"),
     "dependency on a label": dependency({"type": "olm.label", "value": {"label": "x"}}),
     "dependency on no label": dependency({"type": "olm.label", "value": {}}, "dependency-field"),
+    "dependency with a null": dependency({"type": "olm.label", "value": None}, "dependency-field"),
+    "dependency without a value": dependency({"type": "olm.gvk"}, "dependency-value"),
     "dependency of an unknown type": dependency({"type": "olm.wish", "value": {}}, "dependency-type"),
     "dependency with a text": dependency({"type": "olm.gvk", "value": "a.b"}, "dependency-value"),
     "constraint in cel": dependency(

@@ -150,7 +150,7 @@ class ControlPlane:
         self._manager.add(self._register)
         period = timedelta(seconds=self._options.autoscaler_seconds)
         demands = RareKinds(self._client, self._clock, autoscaler_period=period, sign=self._options.sign).demands()
-        wanted = [demand for name, demand in demands.items() if self._runs(name)]
+        wanted = [demand for name, parts in demands.items() if self._runs(name) for demand in parts]
         self._manager.add(OnDemand(wanted, self._client, lambda: self._manager.client, _NAME).run)
         if self._processes is not None:
             self._manager.add(self._processes.run)

@@ -5,7 +5,7 @@ The kinds are written here because their classes would have to be imported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,7 @@ NAMES: Final = (
     "disruption-controller",
     "horizontal-pod-autoscaler-controller",
     "replicationcontroller-controller",
+    "resourceclaim-controller",
     "statefulset-controller",
 )
 
@@ -39,34 +40,45 @@ class RareKinds:
         self._clock = clock
         self._autoscaler_period = autoscaler_period
 
-    def demands(self) -> Mapping[str, Demand]:
-        """Return what each controller waits for, by the controller's name."""
+    def demands(self) -> Mapping[str, Sequence[Demand]]:
+        """Return what each controller waits for, by the controller's name. One of them has two parts."""
         return {
-            "certificatesigningrequest-controller": Demand(
-                APIResource(
-                    "certificates.k8s.io",
-                    "v1",
-                    "CertificateSigningRequest",
-                    "certificatesigningrequests",
-                    namespaced=False,
+            "certificatesigningrequest-controller": [
+                Demand(
+                    APIResource(
+                        "certificates.k8s.io",
+                        "v1",
+                        "CertificateSigningRequest",
+                        "certificatesigningrequests",
+                        namespaced=False,
+                    ),
+                    self._certificates,
+                )
+            ],
+            "cronjob-controller": [Demand(APIResource("batch", "v1", "CronJob", "cronjobs"), self._cronjob)],
+            "daemonset-controller": [Demand(APIResource("apps", "v1", "DaemonSet", "daemonsets"), self._daemonset)],
+            "disruption-controller": [
+                Demand(APIResource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"), self._disruption)
+            ],
+            "horizontal-pod-autoscaler-controller": [
+                Demand(
+                    APIResource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+                    self._autoscaler,
+                )
+            ],
+            "replicationcontroller-controller": [
+                Demand(APIResource("", "v1", "ReplicationController", "replicationcontrollers"), self._replication)
+            ],
+            "resourceclaim-controller": [
+                Demand(
+                    APIResource("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
+                    self._pod_claims,
                 ),
-                self._certificates,
-            ),
-            "cronjob-controller": Demand(APIResource("batch", "v1", "CronJob", "cronjobs"), self._cronjob),
-            "daemonset-controller": Demand(APIResource("apps", "v1", "DaemonSet", "daemonsets"), self._daemonset),
-            "disruption-controller": Demand(
-                APIResource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"), self._disruption
-            ),
-            "horizontal-pod-autoscaler-controller": Demand(
-                APIResource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
-                self._autoscaler,
-            ),
-            "replicationcontroller-controller": Demand(
-                APIResource("", "v1", "ReplicationController", "replicationcontrollers"), self._replication
-            ),
-            "statefulset-controller": Demand(
-                APIResource("apps", "v1", "StatefulSet", "statefulsets"), self._statefulset
-            ),
+                Demand(APIResource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims"), self._claims),
+            ],
+            "statefulset-controller": [
+                Demand(APIResource("apps", "v1", "StatefulSet", "statefulsets"), self._statefulset)
+            ],
         }
 
     def _certificates(self) -> Controller[Any]:
@@ -98,6 +110,16 @@ class RareKinds:
         from kubewright_controlplane.controllers.replicationcontroller import replicationcontroller_controller
 
         return replicationcontroller_controller(self._live, self._clock)
+
+    def _pod_claims(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.resourceclaims import pod_claims_controller
+
+        return pod_claims_controller()
+
+    def _claims(self) -> Controller[Any]:
+        from kubewright_controlplane.controllers.resourceclaims import claims_controller
+
+        return claims_controller(self._live)
 
     def _statefulset(self) -> Controller[Any]:
         from kubewright_controlplane.controllers.statefulset.controller import statefulset_controller

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import gzip
 from typing import Any
 
 import pytest
@@ -210,3 +211,36 @@ async def _define(api: API, **properties: Any) -> None:
     names = {"plural": "lists", "kind": "List", "listKind": "ListList"}
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
     await api.ok("POST", CRDS, {"metadata": {"name": "lists.example.com"}, "spec": spec})
+
+
+async def test_others_are_served_while_openapi_is_built_and_a_long_list_is_compressed(api: API) -> None:
+    for path in ("/openapi/v2", "/openapi/v3"):
+        assert (await served_meanwhile(api, api("GET", path))).status == 200
+    for index in range(3):
+        await api.config_map(f"c{index}", a="x" * 500_000)
+    packed = await served_meanwhile(api, api("GET", CONFIG_MAPS, accept_encoding="gzip"))
+    plain = await api("GET", CONFIG_MAPS)
+    assert gzip.decompress(await packed.read()) == await plain.read()
+
+
+async def test_others_are_served_while_a_long_selector_is_compared(api: API) -> None:
+    for index in range(30):
+        await api.config_map(f"c{index}")
+    selector = ",".join(f"!a{index}" for index in range(2000))
+    listed = await served_meanwhile(api, api("GET", f"{CONFIG_MAPS}?labelSelector={selector}"))
+    assert listed.body.count(b'"uid"') == 30
+    for parameter in ("labelSelector", "fieldSelector"):
+        refused = await api.rejected(400, "GET", f"{CONFIG_MAPS}?{parameter}={selector},!b")
+        why = "must have at most 2000 requirements and values, got 2001; use several requests"
+        assert refused["message"] == f"{parameter}: {why}"
+
+
+async def test_others_are_served_while_many_rules_are_compared_with_permissions(api: API) -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    rule = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create"]}
+    await api.ok("POST", f"{rbac}/roles", {"metadata": {"name": "a"}, "rules": [rule]})
+    subjects, ref = [{"kind": "User", "name": "bob"}], {"kind": "Role", "name": "a"}
+    await api.ok("POST", f"{rbac}/rolebindings", {"metadata": {"name": "a"}, "roleRef": ref, "subjects": subjects})
+    wide = {key: [f"{key}{index}" for index in range(50)] for key in ("apiGroups", "resources", "verbs")}
+    role = {"metadata": {"name": "b"}, "rules": [wide]}
+    assert (await served_meanwhile(api, api("POST", f"{rbac}/roles", role, token="bob"))).status == 403

@@ -47,7 +47,7 @@ from kubewright_controlplane.apiserver.endpoints.metrics import Metrics
 from kubewright_controlplane.apiserver.endpoints.paths import PathEndpoints
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo, parse_target
 from kubewright_controlplane.apiserver.endpoints.resources import ResourceEndpoints
-from kubewright_controlplane.apiserver.endpoints.worker import Worker
+from kubewright_controlplane.apiserver.endpoints.worker import Steps, Worker
 from kubewright_controlplane.apiserver.kinds import builtin
 from kubewright_controlplane.apiserver.kinds.core.events import EventExpiry
 from kubewright_controlplane.apiserver.options import ServerOptions
@@ -66,6 +66,8 @@ _STREAMING_SUBRESOURCES = frozenset({"attach", "exec", "portforward"})
 
 _SELECTING = frozenset({"deletecollection", "list", "watch"})
 """Verbs whose field selectors matter for authorization."""
+_LONGEST_SELECTOR = 4096
+"""Length of a field selector that may grant access to one object: it is parsed before the request is authorized."""
 
 _log = get_logger(__name__)
 
@@ -141,13 +143,14 @@ class APIServer:
             _log.exception("Request failed", method=request.method, target=request.target)
             text = "This request caused apiserver to panic. Look in the logs for details."
             response = answers.failure(InternalError(text))
-        return self._finished(request, info, response)
+        response = self._finished(request, info, response)
+        await answers.compress(request, response)
+        return response
 
     def _finished(self, request: Request, info: RequestInfo, response: Response) -> Response:
-        """Return an answer with its headers and encoding, and count it."""
+        """Return an answer with its headers, and count it."""
         response.headers["audit-id"] = request.headers.get("audit-id") or str(uuid.uuid4())
         answers.indent(request, info, response)
-        answers.compress(request, response)
         self._metrics.count(info, response.status)
         return response
 
@@ -171,7 +174,7 @@ class APIServer:
             return await self._aggregator.forward(extension, request, user)
         if info.resource:
             return await self._resource_endpoints.serve(request, info, user)
-        return self._path_endpoints.serve(request, info)
+        return await Steps(self._worker, user.name).run(lambda: self._path_endpoints.serve(request, info))
 
     def _authorized(self, request: Request, info: RequestInfo) -> UserInfo:
         """Return the user of a request. Raises Unauthorized or Forbidden."""
@@ -237,7 +240,7 @@ def _access(user: UserInfo, info: RequestInfo) -> AccessAttributes:
 def _selected_name(info: RequestInfo) -> str:
     """Return the name that a field selector requires: permission for that object is enough to list or watch it."""
     text = info.query.text("fieldSelector")
-    if "metadata.name" not in text:
+    if "metadata.name" not in text or len(text) > _LONGEST_SELECTOR:
         return ""
     try:
         selector = FieldSelector.parse(text)

@@ -11,9 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright._runtime.scratch import scratch_folder
-from kubewright.apis.core.v1 import Node, Pod
+from kubewright.apis.core.v1 import ContainerState, ContainerStateTerminated, ContainerStatus, Node, Pod
 from kubewright.client._client import Client
 from kubewright.controllers import Context, Request, Result
 from kubewright.controllers.sources import Channel
@@ -22,6 +24,7 @@ from kubewright_controlplane.common.network import PodAddresses, ProcessNetwork
 from kubewright_controlplane.common.pods import is_finished
 from kubewright_controlplane.kubelet.container import SCHEME, NoLog
 from kubewright_controlplane.kubelet.eviction import EVICTED
+from kubewright_controlplane.kubelet.helpers.exec_helper import CANNOT_START
 from kubewright_controlplane.kubelet.images import Image, ImageTable
 from kubewright_controlplane.kubelet.isolation import Isolation, find_isolation
 from kubewright_controlplane.kubelet.logs import ContainerLog
@@ -33,6 +36,7 @@ from kubewright_controlplane.kubelet.sandbox import APIAddress, HostFolders, Pau
 from kubewright_controlplane.kubelet.simulated import ANNOTATION
 from kubewright_controlplane.kubelet.sockets import PodSockets
 from kubewright_controlplane.kubelet.status import report_deadline, status_with
+from kubewright_controlplane.kubelet.storage import refused_host_path
 from kubewright_controlplane.ports import LOOPBACK
 
 TABLE: Final = "images.json"
@@ -219,6 +223,10 @@ class ProcessRuntime:
         address = self._address(ctx)
         runner = self._pods.runner(pod)
         if runner is None:
+            refusal = refused_host_path(self._pods.folders, pod)
+            if refusal is not None and not any(each.controller for each in pod.metadata.owner_references):
+                await self._fail(ctx, refusal)
+                return None
             images = self._pods.images_of(pod)
             sandbox = await self._sandbox(ctx, node, address, images)
             runner = self._pods.start(pod, images, sandbox)
@@ -235,6 +243,27 @@ class ProcessRuntime:
         if ended and pod.metadata.deletion_timestamp is not None:
             await confirm_terminated(ctx)
         return Result(requeue_after=runner.renewal) if not ended else None
+
+    async def _fail(self, ctx: Context[Pod], why: str) -> None:
+        """Fail a Pod that can never start. A controller would replace its Pod at once, so its Pods wait instead."""
+        pod = ctx.object
+        ctx.events.warning(pod, "FailedMount", why, action="Run")
+        ended = ContainerStateTerminated(exit_code=CANNOT_START, reason="FailedMount", message=why)
+        status = msgspec.structs.replace(pod.status, phase="Failed", reason="FailedMount", message=why)
+        status.start_time = self._clock.now()
+        status.observed_generation = pod.metadata.generation
+        status.container_statuses = [
+            ContainerStatus(
+                name=each.name,
+                image=each.image or "",
+                image_id="",
+                ready=False,
+                restart_count=0,
+                state=ContainerState(terminated=ended),
+            )
+            for each in pod.spec.containers
+        ]
+        await ctx.update_status(status)
 
     def forget(self, name: Request) -> None:
         self._pods.forget(name)

@@ -54,14 +54,10 @@ class Place:
 
 def host_path(folders: HostFolders, path: str, kind: str | None) -> Place:
     """Return the place of a hostPath volume, which is created if its type says so. Raises SourceMissing."""
-    wanted = Path(os.path.normpath(f"/{path.lstrip('/')}"))
-    found = wanted.resolve()
-    allowed = next((root for each in folders.allowed if found.is_relative_to(root := each.resolve())), None)
+    found = Path(os.path.normpath(f"/{path.lstrip('/')}")).resolve()
+    allowed = _allowed(folders, path)
     if allowed is None:
-        raise SourceMissing(
-            f"hostPath {path}: Pods may not use this folder; allow it or a folder above it with "
-            "--allow-host-path, or Environment(host_paths=[...])"
-        )
+        raise SourceMissing(_refusal(path))
     try:
         within = "" if found == allowed else str(found.relative_to(allowed))
         _create(allowed, within, kind or "")
@@ -69,6 +65,28 @@ def host_path(folders: HostFolders, path: str, kind: str | None) -> Place:
     except OSError as error:
         raise SourceMissing(f"hostPath {path}: {error.strerror or error}") from error
     return Place(allowed, within, keeps_owner=True)
+
+
+def refused_host_path(folders: HostFolders, pod: Pod) -> str | None:
+    """Return why the Pod can never start: a hostPath that it may not use; None if there is none."""
+    for volume in pod.spec.volumes:
+        path = volume.host_path.path if volume.host_path is not None else None
+        if path is not None and _allowed(folders, path) is None:
+            return _refusal(path)
+    return None
+
+
+def _allowed(folders: HostFolders, path: str) -> Path | None:
+    """Return the allowed folder above a path of this machine; None if there is none."""
+    found = Path(os.path.normpath(f"/{path.lstrip('/')}")).resolve()
+    return next((root for each in folders.allowed if found.is_relative_to(root := each.resolve())), None)
+
+
+def _refusal(path: str) -> str:
+    return (
+        f"hostPath {path}: Pods may not use this folder; allow it or a folder above it with "
+        "--allow-host-path, or Environment(host_paths=[...])"
+    )
 
 
 def _create(allowed: Path, within: str, kind: str) -> None:

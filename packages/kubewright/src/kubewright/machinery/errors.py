@@ -6,6 +6,7 @@
     ├── ConnectionFailed        no answer arrived: refused, reset, TLS, DNS
     ├── DeadlineExceeded        an answer did not arrive in time
     ├── DecodeError             bytes are not the expected object
+    ├── TemplateError           a template cannot be parsed or rendered
     ├── TerminalError           a retry of this reconcile would not help
     ├── AlreadyOwnedError       a child belongs to another owner, or to none
     ├── LeadershipLost          this process no longer leads, and must not write
@@ -59,6 +60,23 @@ class DeadlineExceeded(KubewrightError, TimeoutError):
 
 class DecodeError(KubewrightError, ValueError):
     """Bytes are not the expected object. The message names the kind, the object if known, and the field."""
+
+
+class TemplateError(KubewrightError, ValueError):
+    """A template cannot be parsed or rendered. The message names the place and says what to do."""
+
+    def __init__(self, message: str, *, file: str, line: int = 1, column: int = 1, key: str = "") -> None:
+        super().__init__(f"{file}:{line}:{column}: {message}")
+        self.reason = message
+        """The message without the place."""
+        self.file = file
+        """The name that the text was parsed under."""
+        self.line = line
+        """The line, from 1."""
+        self.column = column
+        """The column in characters, from 1."""
+        self.key = key
+        """The key that is missing, with the keys before it: `Params.REPLICAS`. Empty for other errors."""
 
 
 class TerminalError(KubewrightError):

@@ -60,4 +60,10 @@ def _as_v1(spec: JSONObject) -> JSONObject:
         conversion["webhook"] = {"clientConfig": client, "conversionReviewVersions": reviews or ["v1beta1"]}
     kept = {key: value for key, value in spec.items() if key not in (*_SHARED.values(), "version")}
     versions = [{**shared, **each} for each in versions]
-    return {"scope": "Namespaced", **kept, "versions": versions, "conversion": conversion}
+    return {
+        "scope": "Namespaced",
+        "preserveUnknownFields": True,
+        **kept,
+        "versions": versions,
+        "conversion": conversion,
+    }

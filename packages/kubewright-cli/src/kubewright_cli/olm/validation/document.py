@@ -26,7 +26,7 @@ from kubewright_cli.olm.validation.finding import Finding
 
 CRD: Final = "CustomResourceDefinition"
 _CRD_VERSIONS: Final = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
-_TOLERATED: Final = re.compile("expected str, got (int|float|bool)")
+_TOLERATED: Final = re.compile(r"expected str( \| null)?, got (int|float|bool)")
 _WRITE_YAML: Final = "write it as `kubewright generate bundle` does"
 
 
@@ -142,20 +142,22 @@ class Reader:
             self._add("crd-version", document.file, why, "write apiextensions.k8s.io/v1", "apiVersion")
         if document.kind != KIND:
             return
+        version = document.spec.get("version")
+        if isinstance(version, str) and not _parses(version):
+            why = "not a semantic version"
+            self._add("csv-version", document.file, why, 'write one like "1.2.0"', "spec.version", version)
         try:
             codec.from_dict(ClusterServiceVersion, {**document.data, "apiVersion": API_VERSION})
         except DecodeError as error:
-            problem = str(error).removeprefix(f'{KIND} "{document.name}": ')
+            problem = str(error).partition('": ')[2] if document.name else str(error).partition(": ")[2]
             field, _, why = problem.partition(": ")
+            if "missing required field" in why:  # none of OLM's tools requires one here
+                return
             found = Finding(
                 "error", "csv-type", document.file, field, "", why, "write a value of that type", suite="load"
             )
             # Some of OLM's tools take a number for a text, and some refuse it.
             (self.notes if _TOLERATED.search(why) else self.findings).append(found)
-        version = document.spec.get("version")
-        if isinstance(version, str) and not _parses(version):
-            why = "not a semantic version"
-            self._add("csv-version", document.file, why, 'write one like "1.2.0"', "spec.version", version)
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self._folder))

@@ -107,7 +107,11 @@ def _media_type(folder: Path) -> str:
 
 
 def _check_dependency(file: str, field: str, dependency: JSONObject) -> Iterator[Finding]:
-    kind, value = text(dependency.get("type")), dependency.get("value")
+    kind = text(dependency.get("type"))
+    stated: object = dependency.get("value", "")
+    value: object = (
+        dict[str, object]() if stated is None else stated
+    )  # a null has no fields, and no value is not an object
     known = ("olm.package", "olm.gvk", "olm.label", "olm.constraint")
     if kind not in known:
         why, remedy = "not a type of a dependency", f"write one of: {', '.join(known)}"
@@ -179,11 +183,14 @@ def _check_names(bundle: BundleDocuments) -> Iterator[Finding]:
     present = {
         (crd.name, version, text(mapping(crd.spec.get("names")).get("kind")))
         for crd in bundle.crds
-        for version in versions_of(crd)
+        for version in ([text(crd.spec.get("version"))] if crd.spec.get("version") else versions_of(crd))
     }
     for place, each in enumerate(owned_kinds(bundle.csv)):
         key = (text(each.get("name")), text(each.get("version")), text(each.get("kind")))
-        if key not in present:
-            field = f"spec.customresourcedefinitions.owned[{place}].name"
+        path = f"spec.customresourcedefinitions.owned[{place}]"
+        if group := text(each.get("group")):
+            why = "OLM's tools do not find the CRD of an entry with a group"
+            yield _finding("owned-crd-name", bundle.csv.file, f"{path}.group", group, why, "remove the field")
+        elif key not in present:
             why = "no CRD in the bundle has this name, version and kind"
-            yield _finding("owned-crd-name", bundle.csv.file, field, key[0], why, "write the name of the CRD")
+            yield _finding("owned-crd-name", bundle.csv.file, f"{path}.name", key[0], why, "write the name of the CRD")

@@ -8,6 +8,7 @@ Follows apiserver's pkg/endpoints/handlers/negotiation, response.go and response
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -37,6 +38,8 @@ _META_VERSIONS = ("v1", "v1beta1")
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 _GZIP_FROM = 128 * 1024
 _GZIP_LEVEL = 1
+_GZIP_ON_THREAD = 1 << 20
+"""Bytes of a body that is compressed on a thread, which takes 5 milliseconds or more."""
 _READERS = ("curl", "Wget", "Mozilla/5.0")
 """User agents whose answers people read."""
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
@@ -319,10 +322,18 @@ def document(status: int, body: bytes, content_type: str = JSON) -> Response:
     return Response(status, {"cache-control": _PRIVATE, "content-type": content_type}, body)
 
 
+_MOST_INDENTED = 4 << 20
+"""Bytes of an answer that is indented: everybody waits for it, and nobody reads more."""
+
+
 def indent(request: Request, info: RequestInfo, response: Response) -> None:
-    """Indent JSON for people: if the query asks for it, or the client is curl, Wget or a browser."""
+    """Indent JSON for people, up to a size: if the query asks for it, or the client is curl, Wget or a browser."""
     body = response.body
-    if not isinstance(body, bytes) or not response.headers.get("content-type", "").startswith(JSON):
+    if (
+        not isinstance(body, bytes)
+        or len(body) > _MOST_INDENTED
+        or not response.headers.get("content-type", "").startswith(JSON)
+    ):
         return
     if info.path == "/version" or (info.path.startswith(_INDENTED) and _is_read_by_people(request, info)):
         response.body = msgspec.json.format(body.rstrip(b"\n"), indent=2)
@@ -359,15 +370,22 @@ def failure(error: APIError) -> Response:
     return response
 
 
-def compress(request: Request, response: Response) -> None:
+async def compress(request: Request, response: Response) -> None:
     """Compress a large body if the client accepts gzip."""
     body = response.body
     if not isinstance(body, bytes) or len(body) < _GZIP_FROM or "content-encoding" in response.headers:
         return
     if "gzip" in request.headers.get("accept-encoding", ""):
-        response.body = gzip.compress(body, _GZIP_LEVEL, mtime=0)
+        if len(body) < _GZIP_ON_THREAD:
+            response.body = _gzip(body)
+        else:
+            response.body = await asyncio.to_thread(_gzip, body)
         response.headers["content-encoding"] = "gzip"
         response.headers["vary"] = "Accept-Encoding"
+
+
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, _GZIP_LEVEL, mtime=0)
 
 
 def add_warnings(response: Response, warnings: Iterable[str]) -> None:

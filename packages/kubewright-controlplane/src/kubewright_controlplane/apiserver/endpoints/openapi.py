@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from email.utils import formatdate
 from functools import cache
 from time import time
@@ -26,6 +27,7 @@ from kubewright_controlplane.apiserver.endpoints.swagger_custom import CONVENTIO
 from kubewright_controlplane.apiserver.registry.model import Resource
 from kubewright_controlplane.apiserver.registry.objects import decode_json, encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.schema.steps import lengthen
 
 _YEAR = 365 * 24 * 3600
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -41,44 +43,55 @@ class OpenAPI:
     def __init__(self, resources: ResourceSet, extensions: Extensions) -> None:
         self._resources = resources
         self._extensions = extensions
-        self._generation = -1
-        self._custom: dict[str, OpenAPIDocument] = {}
-        self._off: frozenset[str] = frozenset()
-        """The paths of built-in documents whose API is off."""
+        self._documents = _Documents(-1, {}, frozenset())
 
     def serve(self, request: Request, path: str) -> Response:
-        """Answer a path below `/openapi/v3`, without its leading slash; the root if it is empty."""
-        self._refresh()
+        """Answer a path below `/openapi/v3`, without its leading slash; the root if it is empty. Raises StepTooLong if
+        documents have to be built.
+        """
+        documents = self._refreshed()
         if not path:
-            return answers.json_document(200, {"paths": self._root()})
-        document = self._document(path)
+            return answers.json_document(200, {"paths": self._root(documents)})
+        document = documents.find(path)
         if document is None:
             return Response(404, {"cache-control": "no-cache, private"})
         return _answer(request, path, document)
 
-    def _refresh(self) -> None:
-        if self._generation == self._resources.generation:
-            return
-        self._generation = self._resources.generation
-        by_path: dict[str, list[Resource]] = {}
-        for resource in self._resources:
-            if resource.openapi_schema is not None:
-                by_path.setdefault(resource.group_version.path[1:], []).append(resource)
-        self._custom = {path: _custom_document(resources) for path, resources in by_path.items()}
-        self._off = frozenset(paths_of_missing(self._resources))
+    def _refreshed(self) -> _Documents:
+        generation = self._resources.generation
+        if self._documents.generation != generation:
+            lengthen()
+            by_path: dict[str, list[Resource]] = {}
+            for resource in self._resources:
+                if resource.openapi_schema is not None:
+                    by_path.setdefault(resource.group_version.path[1:], []).append(resource)
+            custom = {path: _custom_document(resources) for path, resources in by_path.items()}
+            self._documents = _Documents(generation, custom, frozenset(paths_of_missing(self._resources)))
+        return self._documents
 
-    def _root(self) -> dict[str, JSONObject]:
-        hashes = {path: each for path, each in catalog.openapi_paths().items() if path not in self._off}
-        hashes |= {path: each.hash for path, each in self._custom.items()}
+    def _root(self, documents: _Documents) -> dict[str, JSONObject]:
+        hashes = {path: each for path, each in catalog.openapi_paths().items() if path not in documents.off}
+        hashes |= {path: each.hash for path, each in documents.custom.items()}
         hashes |= {
-            gv.path[1:]: each.openapi_hash for gv, each in self._extensions.versions.items() if each.openapi_hash
+            gv.path[1:]: each.openapi_hash for gv, each in tuple(self._extensions.versions.items()) if each.openapi_hash
         }
         return {path: {"serverRelativeURL": _url(path, hashes[path])} for path in sorted(hashes)}
 
-    def _document(self, path: str) -> OpenAPIDocument | None:
-        if path in self._custom:
-            return self._custom[path]
-        is_built_in = path in catalog.openapi_paths() and path not in self._off
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    """The documents of a generation of the resources."""
+
+    generation: int
+    custom: dict[str, OpenAPIDocument]
+    """The documents of custom resources, by path."""
+    off: frozenset[str]
+    """The paths of built-in documents whose API is off."""
+
+    def find(self, path: str) -> OpenAPIDocument | None:
+        if path in self.custom:
+            return self.custom[path]
+        is_built_in = path in catalog.openapi_paths() and path not in self.off
         return catalog.openapi_v3(path) if is_built_in else None
 
 

@@ -35,6 +35,10 @@ _NO_LABELS, _NO_FIELDS = Selector(), FieldSelector()
 _FIELD_MANAGER_LIMIT = 128
 
 
+_MOST_PARTS = 2000
+"""Requirements and values of a selector, each of which may be compared with each object."""
+
+
 class Query:
     """The query parameters of one request. Of several with the same name, the first one counts."""
 
@@ -129,7 +133,11 @@ def _verb(method: str, name: str, watch: bool) -> str:
 
 
 def selection(query: Query, namespace: str, name: str = "") -> Selection:
-    """Return the selection of a list or a watch. Raises BadRequest for an invalid selector."""
+    """Return the selection of a list or a watch. Raises BadRequest for an invalid selector, and for a very long one."""
+    for parameter in ("labelSelector", "fieldSelector"):
+        if (parts := query.text(parameter).count(",") + 1) > _MOST_PARTS:
+            most = f"must have at most {_MOST_PARTS} requirements and values, got {parts}"
+            raise BadRequest(f"{parameter}: {most}; use several requests")
     try:
         labels = Selector.parse(text) if (text := query.text("labelSelector")) else _NO_LABELS
         fields = FieldSelector.parse(text) if (text := query.text("fieldSelector")) else _NO_FIELDS

@@ -67,6 +67,8 @@ _DELETED_TOGETHER = 16
 """Objects of a collection that are deleted before others are served."""
 _FEW = 500
 """Objects of a list that is made on the event loop."""
+_FEW_COMPARISONS = 20_000
+"""Comparisons for the selection of a list on the event loop."""
 _FEW_BYTES = 1 << 20
 """Bytes of a list in JSON that is made on the event loop."""
 
@@ -167,7 +169,7 @@ class _ResourceRequest:
     async def _page(self) -> Page:
         """Return the entries that the request selects."""
         listing = Listing(self._registry.store, self._resource, requestinfo.list_options(self._query, self._namespace))
-        self._steps.are_large = len(listing) > _FEW
+        self._steps.are_large = len(listing) > _FEW or listing.comparisons > _FEW_COMPARISONS
         return await self._steps.run(listing.page)
 
     async def _show_page(self, show: Representation, page: Page) -> bytes:
@@ -254,7 +256,8 @@ class _ResourceRequest:
         subresource = self._resource.subresources.get(self._info.subresource)
         if subresource is None:  # for a custom resource, a real API server reports that the object is missing
             raise not_found(self._resource, self._info.name) if self._resource.custom else not_served()
-        if self._info.verb not in subresource.verbs:
+        methods = subresource.methods if isinstance(subresource, Connection) else ()
+        if self._info.verb not in subresource.verbs and self._request.method not in methods:
             raise _not_allowed()
         if isinstance(subresource, Connection):
             attributes = self._attributes("CONNECT", _connect_options(subresource, self._request))

@@ -26,6 +26,7 @@ from kubewright_controlplane.apiserver.endpoints.openapi import paths_of_missing
 from kubewright_controlplane.apiserver.endpoints.swagger_builtin import built_in
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
+from kubewright_controlplane.schema.steps import lengthen
 
 JSON: Final = "application/json"
 PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -39,19 +40,21 @@ class Swagger:
     def __init__(self, resources: ResourceSet, extensions: Extensions) -> None:
         self._resources = resources
         self._extensions = extensions
-        self._generation = (-1, -1)
-        self._document = _Document({}, frozenset(), {}, {})
+        self._current = ((-1, -1), _Document({}, frozenset(), {}, {}))
+        """The document, and the generation that it is of."""
 
     def serve(self, request: Request) -> Response:
-        """Return the document in the form that the client prefers."""
+        """Return the document in the form that the client prefers. Raises StepTooLong if it has to be built."""
         content_type = _negotiate(request.headers.get("accept", ""))
         if not content_type:
             return Response(406, {"cache-control": "no-cache, private", "vary": "Accept-Encoding, Accept"})
         generation = (self._resources.generation, self._extensions.generation)
-        if self._generation != generation:
-            self._generation = generation
-            self._document = _read(self._resources, self._extensions)
-        return _answer(request, self._document, content_type)
+        of, document = self._current
+        if of != generation:
+            lengthen()
+            document = _read(self._resources, self._extensions)
+            self._current = (generation, document)
+        return _answer(request, document, content_type)
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class _Document:
 
     @cached_property
     def json(self) -> bytes:
+        lengthen()
         part = _built_in_json(self.off)
         head = encode_json(_head())[:-1]
         tables = {
@@ -81,6 +85,7 @@ class _Document:
 
     @cached_property
     def protobuf(self) -> bytes:
+        lengthen()
         part = _built_in_protobuf(self.off)
         paths = part.paths + swagger_protobuf.paths(self.paths)
         definitions = part.definitions + swagger_protobuf.definitions(self.definitions)
@@ -89,10 +94,12 @@ class _Document:
 
     @cached_property
     def json_gzip(self) -> bytes:
+        lengthen()
         return gzip.compress(self.json, 1, mtime=0)
 
     @cached_property
     def protobuf_gzip(self) -> bytes:
+        lengthen()
         return gzip.compress(self.protobuf, 1, mtime=0)
 
     @cached_property
@@ -120,9 +127,9 @@ def _read(resources: ResourceSet, extensions: Extensions) -> _Document:
             paths |= operations.of(each)
             definitions |= swagger_custom.definitions(each)
     parameters: JSONObject = {}
-    if any(each.swagger for each in extensions.versions.values()):
+    if any(each.swagger for each in tuple(extensions.versions.values())):
         own = _built_in(off)
-        for gv, version in extensions.versions.items():
+        for gv, version in tuple(extensions.versions.items()):
             part = _extension_part(gv, version.swagger)
             paths |= part.paths
             definitions |= _without(part.definitions, own["definitions"])

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.kinds import devicespecs
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
@@ -17,16 +18,27 @@ from kubewright_controlplane.apiserver.registry.model import Strategy
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
     return {
-        "deviceclasses": Strategy(),
+        "deviceclasses": DeviceClassStrategy(),
         "resourceclaims": ResourceClaimStrategy(),
         "resourceclaimtemplates": ResourceClaimTemplateStrategy(),
         "resourceslices": ResourceSliceStrategy(),
     }
 
 
+class DeviceClassStrategy(Strategy):
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        return devicespecs.class_errors(obj.get("spec") or {})
+
+
 class ResourceSliceStrategy(Strategy):
     selectable_fields = ("spec.nodeName", "spec.driver")
     unselectable = "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}"
+
+    def validate(self, obj: JSONObject) -> list[FieldError]:
+        return devicespecs.slice_errors(obj.get("spec") or {})
+
+    def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
+        return devicespecs.slice_update_errors(obj.get("spec") or {}, old.get("spec") or {})
 
     def fields(self, obj: JSONObject) -> Mapping[str, str]:
         spec: JSONObject = obj.get("spec") or {}
@@ -34,6 +46,9 @@ class ResourceSliceStrategy(Strategy):
 
 
 class ResourceClaimStrategy(PlainStrategy):
+    def validate_create(self, obj: JSONObject) -> list[FieldError]:
+        return devicespecs.claim_errors("spec", obj.get("spec") or {})
+
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec", obj.get("spec"), old.get("spec"))
 
@@ -42,6 +57,9 @@ class ResourceClaimStrategy(PlainStrategy):
 
 
 class ResourceClaimTemplateStrategy(PlainStrategy):
+    def validate_create(self, obj: JSONObject) -> list[FieldError]:
+        return devicespecs.claim_errors("spec.spec", (obj.get("spec") or {}).get("spec") or {})
+
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
         return checks.immutable("spec", obj.get("spec"), old.get("spec"))
 

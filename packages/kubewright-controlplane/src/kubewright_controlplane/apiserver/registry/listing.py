@@ -124,11 +124,18 @@ class Listing:
 
     def __init__(self, store: Store, resource: Resource, options: ListOptions) -> None:
         _check(options)
+        self._selection = options.selection
         self._matches = matcher(resource, options.selection)
         self._entries, self._at, self._limit = _scanned(store, resource, options)
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    @property
+    def comparisons(self) -> int:
+        """How often a label or a field may have to be compared."""
+        labels, fields = self._selection.labels.requirements, self._selection.fields.requirements
+        return len(self._entries) * (len(fields) + sum(1 + len(each.values) // 8 for each in labels))
 
     def page(self) -> Page:
         """Return the selected entries. Any thread may call it."""

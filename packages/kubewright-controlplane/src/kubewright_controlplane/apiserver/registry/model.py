@@ -161,6 +161,8 @@ class Connection(Subresource):
     verbs: tuple[str, ...] = ("get",)
     is_admitted: bool = True
     """Admission sees the request, as operation CONNECT. It does not see a request that only reads, such as log."""
+    methods: tuple[str, ...] = ()
+    """HTTP methods that have no verb, and are accepted as well."""
 
     def options(self, query: Mapping[str, Sequence[str]]) -> JSONObject:
         """Return the fields of the connection's options, for admission."""

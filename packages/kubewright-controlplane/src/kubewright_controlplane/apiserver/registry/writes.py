@@ -186,10 +186,17 @@ class Create:
             meta.reject_version(obj["metadata"])
         self._find_free_name(obj["metadata"])
         if registry.resource.custom and registry.resource.has_status and registry.resource.to_storage is None:
-            registry.resource.schema.default(obj)  # those of its status, which nobody owns
+            self._default_status(obj)
         shown = registry.read_back(obj)
         entry = registry.uncommitted(obj) if self.attributes.dry_run else registry.commit(obj)
         return WriteResult(registry.resource, entry, _at_version_of(shown, obj), created=True)
+
+    def _default_status(self, obj: JSONObject) -> None:
+        """Set the defaults of the status, which nobody owns; of all fields if admission has replaced the object."""
+        parts = obj if obj is not self._begun else {key: value for key, value in obj.items() if key == "status"}
+        self._registry.resource.schema.default(parts)
+        if "status" in parts:
+            obj["status"] = parts["status"]
 
     def _find_free_name(self, metadata: JSONObject) -> None:
         """Replace a generated name that is taken. Raises AlreadyExists for any other name that is taken."""

@@ -40,6 +40,13 @@ _VOLUMES: Final = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
+_FILE_VOLUMES: Final = (
+    ("configMap", "name", "ConfigMap"),
+    ("secret", "secretName", "Secret"),
+    ("downwardAPI", "", "DownwardAPI"),
+)
+_MOST_OVERLAPS: Final = 64
+"""Overlapping paths of a volume that are reported. Nested ones are as many as their square."""
 _AS_WRITTEN: Final = {"storageos": "storageOS"}
 _DURING: Final = "DuringSchedulingIgnoredDuringExecution"
 _BYTES: Final = ("memory", "ephemeral-storage")
@@ -56,6 +63,8 @@ def template_warnings(path: str, template: JSONObject) -> list[str]:
     for index, volume in enumerate(spec.get("volumes") or ()):
         place = f"{at}spec.volumes[{index}]"
         found += [f"{place}.{_AS_WRITTEN.get(key, key)}: {why}" for key, why in _VOLUMES.items() if volume.get(key)]
+    for volume in spec.get("volumes") or ():
+        found += _overlaps(volume)
     found += _duplicates(f"{at}spec", spec)
     found += _fractions(f"{at}spec.overhead", spec.get("overhead") or {})
     containers = list(_containers(f"{at}spec", spec))
@@ -126,6 +135,54 @@ def _spread_warnings(path: str, spec: JSONObject) -> Iterator[str]:
             yield f"{at}.topologyKey: {key} is {why}"
         if constraint.get("labelSelector") is None:
             yield f"{at}.labelSelector: {_NO_POD}"
+
+
+def _overlaps(volume: JSONObject) -> Iterator[str]:
+    """Yield the warnings about files of a volume that take each other's place."""
+    name = quoted(volume.get("name") or "")
+    for kind, of_name, title in _FILE_VOLUMES:
+        source: JSONObject = volume.get(kind) or {}
+        shown = f"{title} {quoted(source.get(of_name) or '')}" if of_name else title
+        files = [(item.get("path") or "", "") for item in source.get("items") or ()]
+        yield from (f"volume {name} ({shown}): overlapping paths: {each}" for each in _clashing_files(files))
+    projected: list[tuple[str, str]] = []
+    for each in (volume.get("projected") or {}).get("sources") or ():
+        if not each:
+            yield f"volume {name} (Projected) has no sources provided"
+        projected += _projected_files(each)
+    yield from (f"volume {name} (Projected): overlapping paths: {each}" for each in _clashing_files(projected))
+
+
+def _projected_files(source: JSONObject) -> list[tuple[str, str]]:
+    """Return the paths of a projected source, and its name in warnings."""
+    for kind, _, title in _FILE_VOLUMES:
+        files: JSONObject = source.get(kind) or {}
+        if files.get("items"):
+            shown = title if kind == "downwardAPI" else f"{title} {quoted(files.get('name') or '')}"
+            return [(item.get("path") or "", shown) for item in files["items"]]
+    token = source.get("serviceAccountToken")
+    return [] if token is None else [(token.get("path") or "", "ServiceAccountToken")]
+
+
+def _clashing_files(files: list[tuple[str, str]]) -> list[str]:
+    """Return each file that has the path of an earlier one, or of a folder of it, or the reverse."""
+    keys = [path.rstrip("/").replace("/", "\0") + "\0" for path, _ in files]
+    above: list[int] = []
+    pairs: list[tuple[int, int]] = []
+    for index in sorted((index for index, key in enumerate(keys) if key != "\0"), key=keys.__getitem__):
+        while above and not keys[index].startswith(keys[above[-1]]):
+            above.pop()
+        room = _MOST_OVERLAPS - len(pairs)
+        if not room:
+            break
+        pairs += [(max(index, other), min(index, other)) for other in above[:room]]
+        above.append(index)
+    return [f"{_file(*files[later])} with {_file(*files[earlier])}" for later, earlier in sorted(pairs)]
+
+
+def _file(path: str, source: str) -> str:
+    shown = quoted(path.rstrip("/"))
+    return f"{shown} ({source})" if source else shown
 
 
 def _duplicates(path: str, spec: JSONObject) -> Iterator[str]:

@@ -78,6 +78,7 @@ class _Parts(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class _Proxy(Connection):
     verbs: tuple[str, ...] = ("create", "delete", "get", "patch", "update")
+    methods: tuple[str, ...] = ("OPTIONS",)
     resources: ResourceSet
 
     def find(self, attributes: Attributes) -> Program:
@@ -135,6 +136,7 @@ class NodeProxy(Connection):
     """Passes a request on to the kubelet of a node, which has the logs and sessions of the Pods that are processes."""
 
     verbs: tuple[str, ...] = ("create", "delete", "get", "patch", "update")
+    methods: tuple[str, ...] = ("OPTIONS",)
     resources: ResourceSet
     kubelet: Handler | None
 

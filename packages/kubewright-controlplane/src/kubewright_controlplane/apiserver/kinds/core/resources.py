@@ -67,7 +67,7 @@ def container_name(path: str, name: str) -> list[FieldError]:
     if "/" not in name:
         if name not in _CONTAINER and not name.startswith("hugepages-"):
             errors.append(invalid(path, name, "must be a standard resource for containers"))
-    elif not _is_native(name) and not _is_extended(name):
+    elif not _is_native(name) and not is_extended(name):
         errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
     return errors
 
@@ -107,5 +107,6 @@ def _is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def _is_extended(name: str) -> bool:
-    return not name.startswith("requests.") and not names.qualified_name(f"requests.{name}")
+def is_extended(name: str) -> bool:
+    """Return whether a name is that of an extended resource, which a driver or a device plugin offers."""
+    return not _is_native(name) and not name.startswith("requests.") and not names.qualified_name(f"requests.{name}")
