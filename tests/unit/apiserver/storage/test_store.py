@@ -255,7 +255,7 @@ async def test_rewritten_entries_keep_their_revisions_and_make_no_events(store: 
     assert entry is not None
     assert (entry.data, entry.revision) == (b"1!", before)
     assert cursor.take() == []
-    store.rewrite("pods", store.scan("pods"), [each.last_written + b"?" for each in store.scan("pods")])
+    store.rewrite("pods", [entry], [entry.last_write + b"?"])
     entry = store.get("pods", "a")
     assert entry is not None
     assert (entry.data, entry.written) == (b"1?", b"1")

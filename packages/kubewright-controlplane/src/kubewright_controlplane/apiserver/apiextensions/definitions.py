@@ -164,20 +164,20 @@ class Definitions:
                 self._resources.remove(*place)
         for resource in resources:
             self._resources.install(resource)
-            if resource.from_storage is None:
+            if resource.converter is not None or resource.from_storage is None:
                 self._conform_stored(resource)
-        if converter is not None:
-            entries = self._resources.store.scan(name)
-            self._resources.store.rewrite(name, entries, (each.last_written for each in entries))
         self._served[name] = wanted
 
     def _conform_stored(self, resource: Resource) -> None:
-        """Prune and default stored objects by the new schema, at the resource version they have. With a conversion
-        webhook this happens whenever they are read, from the form of their last write.
+        """Convert stored objects to the storage version by name, prune and default them by the new schema, at the
+        resource version they have. With a conversion webhook this happens whenever they are read, from the form of
+        their last write.
         """
         store = self._resources.store
         entries = store.scan(resource.storage)
-        if entries and self._jobs is not None and self._is_much(resource.storage, entries):
+        if resource.converter is not None:
+            store.rewrite(resource.storage, entries, [each.last_write for each in entries])
+        elif entries and self._jobs is not None and self._is_much(resource.storage, entries):
             self._in_background(self._conform_slowly(resource, entries))
         else:
             store.rewrite(resource.storage, entries, _conformed(resource, entries))
@@ -290,7 +290,7 @@ def _in_steps(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def _conformed(resource: Resource, entries: Iterable[Entry]) -> list[bytes]:
-    return [_conformed_data(resource, entry.last_written) for entry in entries]
+    return [_conformed_data(resource, entry.last_write) for entry in entries]
 
 
 def _conformed_data(resource: Resource, data: bytes) -> bytes:

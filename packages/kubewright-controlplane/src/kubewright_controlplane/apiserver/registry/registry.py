@@ -118,8 +118,7 @@ class Registry:
         resource = self.resource
         if entry.written is None and resource.converter is None:
             return True
-        written = decode_json(entry.last_written)
-        return bool(written["apiVersion"] == resource.storage_api_version)
+        return bool(decode_json(entry.last_write)["apiVersion"] == resource.storage_api_version)
 
     def read_back(self, obj: JSONObject) -> JSONObject:
         """Return an object as it will be read after its commit: a conversion may lose fields on the way."""

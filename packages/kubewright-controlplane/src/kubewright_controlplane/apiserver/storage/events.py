@@ -43,7 +43,8 @@ class Entry:
     """The bytes of the last write, if `data` differs because the definition of the kind has changed since."""
 
     @property
-    def last_written(self) -> bytes:
+    def last_write(self) -> bytes:
+        """The bytes of the last write."""
         return self.data if self.written is None else self.written
 
     @property

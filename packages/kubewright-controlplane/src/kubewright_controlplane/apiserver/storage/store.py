@@ -154,14 +154,14 @@ class Store:
             self._observing = False
 
     def rewrite(self, resource: str, entries: Iterable[Entry], made: Iterable[bytes]) -> None:
-        """Replace the bytes of entries that are still current, at their revisions. Causes no event, and is not written
-        to the log.
+        """Replace the bytes of entries that are still current by those that were made of their last writes, at their
+        revisions. Causes no event, and is not written to the log.
         """
         current = self._table(resource).entries
         for entry, data in zip(entries, made, strict=True):
             if data != entry.data and current.get(entry.key) is entry:
-                written = entry.last_written if data != entry.last_written else None
-                current[entry.key] = Entry(entry.key, entry.revision, data, entry.labels, entry.fields, written)
+                kept = entry.last_write if data != entry.last_write else None
+                current[entry.key] = Entry(entry.key, entry.revision, data, entry.labels, entry.fields, kept)
 
     def observe(self, resource: str, observer: Observer) -> None:
         """Call `observer` for each stored object (as ADDED), then after each commit."""
