@@ -87,7 +87,7 @@ test: .venv/.tools ## Run the tests: unit, integration, conformance, examples. T
 
 .PHONY: test-again
 test-again: .venv/.tools ## Run the tests that failed last time, one after the other: those that pass now are unreliable.
-	@$(BIN)/python -m pytest tests examples --last-failed --last-failed-no-failures=none --kubewright-target=$(TARGET) -v $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest tests examples --last-failed --last-failed-no-failures=none --kubewright-target=$(TARGET) -v -n 1 --dist=loadgroup $(PYTEST_ARGS)
 
 .PHONY: test-long
 test-long: .venv/.tools ## Run the tests that `make test` leaves out: the same behavior in more cases.

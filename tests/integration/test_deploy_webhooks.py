@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from integration.command import NO_SERVERS
+from integration.command import NO_SERVERS, BackgroundCommand
 from integration.deployed import Deployed
 from integration.deployed_webhooks import WebhookProject
 from kubewright import Invalid, ObjectMeta
@@ -60,7 +60,7 @@ class WithWebhooks(Deployed):
         return found
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[asyncio.subprocess.Process]:
+    async def running(self) -> AsyncGenerator[BackgroundCommand]:
         """Run the operator next to the deployed one, until it converts."""
         process, _ = await self._started("run", *NO_SERVERS, "--leader-elect", when="Webhooks registered")
         try:
@@ -68,7 +68,8 @@ class WithWebhooks(Deployed):
         finally:
             if process.returncode is None:
                 process.send_signal(signal.SIGINT)
-                await process.communicate()
+                await process.stdout.read()
+                await process.wait()
 
 
 @pytest_asyncio.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ import pytest_asyncio
 
 from integration.command import COMMAND, NO_SERVERS
 from integration.kubectl import KUBECTL, Kubectl
-from kubewright import Manager
+from kubewright import Manager, NotFound
+from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.core.v1 import Service
 from kubewright.testing import Cluster, eventually, gone
 from webserver_operator.controller.webserver import reconcile
@@ -24,6 +25,7 @@ pytestmark = [
 
 EXAMPLE = Path(__file__).parents[2] / "examples/webserver-operator"
 SAMPLE = EXAMPLE / "config/samples/my_v1_webserver.yaml"
+NAMESAKE = "webservers.farm.my.domain"
 
 
 async def kubewright(*arguments: str, kubeconfig: Path) -> asyncio.subprocess.Process:
@@ -51,10 +53,18 @@ async def operator(kubeconfig: Path) -> AsyncIterator[None]:
     assert b"Traceback" not in await rest
 
 
+async def remove_namesake(cluster: Cluster) -> None:
+    """Remove the CRD of another example whose kind has the same name, which kubectl might choose."""
+    with suppress(NotFound):
+        await cluster.client.delete(CustomResourceDefinition, NAMESAKE)
+    await cluster.client.wait_until_gone(CustomResourceDefinition, NAMESAKE)
+
+
 @pytest_asyncio.fixture
 async def kubectl(cluster: Cluster, namespace: str) -> AsyncIterator[Kubectl]:
     """Run the operator as its own ServiceAccount, with the permissions that its controller declares."""
     admin = cluster.kubeconfig()
+    await remove_namesake(cluster)
     installing = await kubewright("install", kubeconfig=admin)
     assert await installing.wait() == 0
     async with (

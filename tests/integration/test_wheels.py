@@ -47,7 +47,7 @@ def test_there_is_one_wheel_for_each_distribution(opened: dict[str, ZipFile]) ->
 def test_the_wheel_of_an_operator_has_no_server_kubelet_or_scaffolder(opened: dict[str, ZipFile]) -> None:
     assert {name.split("/")[0] for name in files(opened["kubewright"])} == {"kubewright"}
     folders = {part for name in files(opened["kubewright"]) for part in name.split("/")[:-1]}
-    assert not folders & {"apiserver", "controlplane", "schema", "kubelet", "scheduler", "cli", "codegen", "templates"}
+    assert not folders & {"apiserver", "controlplane", "schema", "kubelet", "scheduler", "cli", "codegen", "scaffold"}
 
 
 def test_the_dependencies_of_an_operator_bring_neither(opened: dict[str, ZipFile]) -> None:

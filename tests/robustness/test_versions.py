@@ -123,6 +123,7 @@ async def world(
         clients = Clients(cluster.client, namespace, chance, *(names(12, 12) if is_long else names(4, 3)))
         world = World(cluster, releases, clients)
         try:
+            await releases.remove()  # other tests have installed the CRD of another release
             await releases.install_first()
             await clients.create()
             await releases.start_first()

@@ -15,6 +15,7 @@ from kubewright.templates._parser import parse
 from kubewright.templates._values import BUDGET, INVALID, Budget, FunctionError, LimitError, imported
 
 MissingKey = Literal["default", "zero", "error"]
+"""What a key that a map does not have is: `<no value>`, the zero value, or an error."""
 _MISSING_KEYS: Final = ("default", "zero", "error")
 
 
