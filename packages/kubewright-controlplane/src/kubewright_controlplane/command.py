@@ -29,7 +29,7 @@ _NAME: Final = "kubewright-controlplane"
 _EXAMPLES: Final = (
     ("", "Run until Ctrl-C. Use the printed line in another terminal."),
     ("--data ~/.kubewright", "Keep objects for the next start."),
-    ("--stand-ins", "Run Pods of nginx and busybox as processes."),
+    ("--stand-ins", "Run Pods of nginx, busybox and agnhost as processes."),
     ("--bare --port 6443", "Run the API server alone, as envtest does."),
 )
 
@@ -78,7 +78,7 @@ class _Command(click.Command):
 @click.option(
     "--stand-ins",
     is_flag=True,
-    help="Run Pods of nginx and busybox as processes on this machine, under your user: a small web server, and sh.",
+    help="Run Pods of nginx, busybox and agnhost as processes on this machine, under your user.",
 )
 @click.option(
     "--images",

@@ -45,7 +45,7 @@ def _show_help(context: click.Context, parameter: click.Parameter, asked: bool) 
 @click.option(
     "--stand-ins",
     is_flag=True,
-    help="With --embedded: run Pods of nginx and busybox as processes on this machine, like `kubewright up`.",
+    help="With --embedded: run Pods of nginx, busybox and agnhost as processes on this machine, like `kubewright up`.",
 )
 @click.option("--reload", is_flag=True, help="Restart the operator when its code changes.")
 @click.option("--install", "installs", is_flag=True, help="Install the CRDs first.")

@@ -10,6 +10,7 @@ Stand-ins, used only on request:
     nginx      a small web server on port 80. It serves what is mounted at /usr/share/nginx/html, or else a page with
                the names of the image and the Pod. It reads no nginx configuration and accepts no arguments
     busybox    `sh` and the programs on this machine
+    agnhost    the commands of Kubernetes' test image that need no more than a network and files
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import msgspec
 
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError
-from kubewright_controlplane.kubelet.helpers import static_web
+from kubewright_controlplane.kubelet.helpers import agnhost, static_web
 from kubewright_controlplane.kubelet.rootfolder import shown_paths
 
 _WRITABLE_BY_OTHERS: Final = 0o022
@@ -169,5 +170,8 @@ STAND_INS: Final[Mapping[str, Image]] = {
         (sys.executable, "-I", "-S", str(Path(static_web.__file__)), _HTML, "$(KUBEWRIGHT_PORT_80)"), ports=(80,)
     ),
     "busybox:*": Image((), args=("sh",)),  # without an entry point, like the image: `args` replace the shell
+    "registry.k8s.io/e2e-test-images/agnhost:*": Image(
+        (sys.executable, "-I", "-S", str(Path(agnhost.__file__))), args=("pause",)
+    ),
 }
 """For `Environment(images=STAND_INS)`, `Demo(images=STAND_INS, ...)` and `kubewright up --stand-ins`."""
