@@ -12,6 +12,7 @@ import pytest_asyncio
 from conformance.rawapi import API, until
 
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+ATTRIBUTES = "/apis/storage.k8s.io/v1/volumeattributesclasses"
 VOLUMES = "/api/v1/persistentvolumes"
 
 
@@ -151,6 +152,18 @@ async def test_a_claim_in_use_is_not_removed(storage: Storage) -> None:
 
     async def gone() -> bool:
         return (await storage.api.get(f"{storage.ns}/persistentvolumeclaims/c")).status == 404
+
+    await until(gone)
+
+
+async def test_an_attributes_class_that_nothing_uses_is_removed(storage: Storage) -> None:
+    body = {"metadata": {"name": storage.name}, "driverName": "csi.example.com", "parameters": {"a": "b"}}
+    created = (await storage.api.post(ATTRIBUTES, body)).expect(201).json
+    assert created["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+    await storage.api.delete(f"{ATTRIBUTES}/{storage.name}")
+
+    async def gone() -> bool:
+        return (await storage.api.get(f"{ATTRIBUTES}/{storage.name}")).status == 404
 
     await until(gone)
 

@@ -59,15 +59,24 @@ def main() -> int:
 
 async def _run(arguments: argparse.Namespace, binaries: Path, cases: Sequence[Case], logs: Path) -> int:
     results = Results.read(arguments.target)
-    failed = 0
     async with TARGETS[arguments.target](logs) as kubeconfig:
         suite = Suite(binaries, kubeconfig, logs, limits=_limits(arguments))
-        async for outcome in suite.run(cases, at_once=arguments.at_once):
-            failed += outcome.state != "passed" and outcome.case.needs != _CONTAINERS
-            results.add(outcome)
-            print(_line(outcome), file=sys.stderr, flush=True)
-            if arguments.record:
-                results.write(command=_command())
+
+        async def run(cases: Sequence[Case], at_once: int) -> list[Case]:
+            """Run cases. Returns those that need no containers, and failed."""
+            failed: list[Case] = []
+            async for outcome in suite.run(cases, at_once=at_once):
+                if outcome.state != "passed" and outcome.case.needs != _CONTAINERS:
+                    failed.append(outcome.case)
+                results.add(outcome)
+                print(_line(outcome), file=sys.stderr, flush=True)
+                if arguments.record:
+                    results.write(command=_command())
+            return failed
+
+        failed = await run(cases, arguments.at_once)
+        if failed and arguments.retry:
+            failed = await run(failed, 1)
     if arguments.record:
         page.write()
     return 1 if failed else 0
@@ -122,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--containers-timeout", type=float, default=90, help="the same, for a case that needs containers (%(default)s)"
     )
+    parser.add_argument("--retry", action="store_true", help="run failed cases that need no containers again, alone")
     parser.add_argument("--logs", type=Path, help="folder for the output of the cases (build/kubernetes-conformance)")
     parser.add_argument("--record", action="store_true", help="write the outcomes and the page of the documentation")
     return parser

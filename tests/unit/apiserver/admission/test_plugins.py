@@ -189,6 +189,20 @@ async def test_a_claim_in_use_is_kept_until_its_pod_is_gone(api: API) -> None:
     await api.rejected(404, "GET", f"{CLAIMS}/data")
 
 
+async def test_an_attributes_class_in_use_is_kept_until_its_claim_is_gone(api: API) -> None:
+    classes = "/apis/storage.k8s.io/v1/volumeattributesclasses"
+    await api.ok(
+        "POST", classes, {"metadata": {"name": "gold"}, "driverName": "x.example.com", "parameters": {"a": "b"}}
+    )
+    await api.ok("POST", CLAIMS, claim("data", volumeAttributesClassName="gold"))
+    deleted = await api.ok("DELETE", f"{classes}/gold")
+    assert deleted["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+    await api.ok("PATCH", f"{CLAIMS}/data", {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE)
+    await api.ok("GET", f"{classes}/gold")
+    await api.ok("DELETE", f"{CLAIMS}/data")
+    await api.rejected(404, "GET", f"{classes}/gold")
+
+
 def test_unknown_and_unsupported_plugins_are_refused() -> None:
     with pytest.raises(ConfigError) as caught:
         ServerOptions(disabled_admission=frozenset({"Bogus"}), enabled_admission=frozenset({"EventRateLimit"}))

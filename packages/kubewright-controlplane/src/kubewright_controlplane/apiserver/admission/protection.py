@@ -1,7 +1,7 @@
-"""StorageObjectInUseProtection: keeps claims and volumes until nothing uses them.
+"""StorageObjectInUseProtection: keeps claims, volumes and attributes classes until nothing uses them.
 
-This plugin adds the finalizer, and removes it as soon as the Pod or claim that uses the object is gone. On a real
-cluster the controller manager removes it (`pvc-protection-controller`, `pv-protection-controller`). Follows
+This plugin adds the finalizer, and removes it as soon as what uses the object is gone. On a real cluster the controller
+manager removes it (`persistentvolumeclaim-protection-controller` and two like it). Follows
 k8s.io/kubernetes plugin/pkg/admission/storage/storageobjectinuseprotection.
 """
 
@@ -32,9 +32,11 @@ class StorageObjectInUseProtection(Plugin):
 
     def __init__(self, resources: ResourceSet) -> None:
         self._resources = resources
+        self._ending_classes: set[str] = set()
         resources.observe("pods", self._pod_changed)
         resources.observe(_CLAIMS, self._claim_changed)
         resources.observe(_VOLUMES, self._volume_changed)
+        resources.observe(_ATTRIBUTES_CLASSES, self._class_changed)
 
     def admit(self, attributes: Attributes) -> None:
         finalizer = _FINALIZERS.get(attributes.resource.qualified)
@@ -56,13 +58,40 @@ class StorageObjectInUseProtection(Plugin):
     def _claim_changed(self, event: Event) -> None:
         if event.type != "DELETED" and b'"deletionTimestamp"' in event.entry.data:
             self._release_claim(event.entry.name, event.entry.namespace)
+        self._user_changed(event)
 
     def _volume_changed(self, event: Event) -> None:
+        self._user_changed(event)
         if event.type == "DELETED" or b'"deletionTimestamp"' not in event.entry.data:
             return
         volume = self._resources.decode(event.entry.data)
         if (volume.get("status") or {}).get("phase") != "Bound":
             self._release(_VOLUMES, volume)
+
+    def _class_changed(self, event: Event) -> None:
+        self._ending_classes.discard(event.entry.name)
+        if event.type != "DELETED" and b'"deletionTimestamp"' in event.entry.data:
+            self._ending_classes.add(event.entry.name)
+            self._release_class(event.entry.name)
+
+    def _user_changed(self, event: Event) -> None:
+        """Release the deleted classes that a claim or volume has named until now."""
+        entries = [each for each in (event.entry, event.previous) if each is not None]
+        for name in tuple(self._ending_classes):
+            if any(name.encode() in each.data for each in entries):
+                self._release_class(name)
+
+    def _release_class(self, name: str) -> None:
+        ending = self._resources.registry(_ATTRIBUTES_CLASSES).read(name, "")
+        if ending is not None and not self._is_class_used(name):
+            self._release(_ATTRIBUTES_CLASSES, ending)
+
+    def _is_class_used(self, name: str) -> bool:
+        for kind in (_CLAIMS, _VOLUMES):
+            for entry in self._resources.registry(kind).entries():
+                if name.encode() in entry.data and name in _classes_of(self._resources.decode(entry.data)):
+                    return True
+        return False
 
     def _release_claim(self, name: str, namespace: str) -> None:
         claim = self._resources.registry(_CLAIMS).read(name, namespace)
@@ -86,6 +115,17 @@ class StorageObjectInUseProtection(Plugin):
         released = target.draft()
         released["metadata"]["finalizers"] = [kept for kept in metadata["finalizers"] if kept != finalizer]
         registry.replace(target, released)
+
+
+def _classes_of(obj: JSONObject) -> set[str | None]:
+    """Return the attributes classes that a claim or volume names."""
+    spec, status = obj["spec"], obj.get("status") or {}
+    modified = status.get("modifyVolumeStatus") or {}
+    return {
+        spec.get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        modified.get("targetVolumeAttributesClassName"),
+    }
 
 
 def _claims_of(pod: JSONObject) -> list[str]:
