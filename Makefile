@@ -15,9 +15,10 @@ TESTS ?= tests examples
 # `make test-long` runs the long tests, and the examples with a thousand objects. Other control planes run all tests.
 MARKERS ?= $(if $(filter embedded,$(TARGET)),not long)
 SAMPLE := $(if $(filter embedded,$(TARGET)),-k 'not thousand')
-# Tests wait half of their time, so each core runs two. A real control plane uses the other half of the core.
+# Tests wait more than half of their time, so each core runs three; with many cores two, for the sake of memory.
+# A real control plane uses the other half of the core.
 # Operators under test watch all namespaces, so tests on a shared cluster run one after the other.
-WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print({"embedded": 2 * cores, "real": cores}.get("$(TARGET)", 1))')
+WORKERS ?= $(shell $(BIN)/python -c 'import os; cores = min(os.cpu_count() or 1, 8); print({"embedded": max(2 * cores, min(3 * cores, 8)), "real": cores}.get("$(TARGET)", 1))')
 HOURS ?= 3
 MINUTES ?= 5
 PYTEST_ARGS ?=
@@ -150,9 +151,14 @@ transcripts: .venv/.tools ## Run the commands in the tutorial and the examples' 
 	@$(BIN)/python -m tools.transcripts docs/tutorial.md docs/tutorial-versions.md $(wildcard examples/*/README.md)
 
 .PHONY: controlplane
-controlplane: ## Build the real control plane (kube-apiserver, etcd, kubectl, kwok, ...) from Go modules into a cache. Needs Go 1.26.
+controlplane: ## Build the real control plane (kube-apiserver, etcd, kubectl, kwok, ...), and the etcd of the example, from Go modules into a cache. Needs Go 1.26.
 	@[ -n "$(PYTHON)" ] || { echo 'No Python 3.11 or newer was found. Name one: make PYTHON=/path/to/python controlplane'; exit 1; }
 	@$(PYTHON) tools/controlplane/build.py
+	@$(PYTHON) tools/controlplane/build.py --etcd
+
+.PHONY: levels
+levels: .venv/.tools ## Measure the capability levels of the examples, and write them into README.md. LEVELS_ARGS=podset-operator
+	@$(BIN)/python -m tools.levels --measure $(LEVELS_ARGS)
 
 .PHONY: release
 release: .venv/.tools ## Check, build and tag a release, all but the upload: make release VERSION=0.2.0 RELEASE_ARGS=--dry-run
@@ -160,8 +166,8 @@ release: .venv/.tools ## Check, build and tag a release, all but the upload: mak
 	@$(BIN)/python tools/release.py '$(VERSION)' $(RELEASE_ARGS)
 
 .PHONY: bench
-bench: .venv/.tools ## Compare Kubewright with controller-runtime, kube-rs and Kopf, and the embedded server with the real one. BENCH_ARGS=--quick
-	@status=0; $(BIN)/python -m benchmarks $(BENCH_ARGS) || status=$$?; $(BIN)/python -m tools.pictures; exit $$status
+bench: .venv/.tools ## Compare Kubewright with controller-runtime, kube-rs and Kopf, and the embedded server with the real one. BENCH_ARGS=--quick; PYTHON=<python> measures this one too.
+	@status=0; $(BIN)/python -m benchmarks $(if $(filter-out file default undefined,$(origin PYTHON)),--python $(PYTHON)) $(BENCH_ARGS) || status=$$?; $(BIN)/python -m tools.pictures; exit $$status
 
 .venv/.docs: .venv/.installed
 	@echo 'Installing what builds the site of the documentation (once)'

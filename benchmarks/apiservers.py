@@ -23,7 +23,7 @@ import msgspec
 
 from benchmarks.bars import EMBEDDED, ON_DISK, REAL
 from benchmarks.process import Usage, running
-from benchmarks.report import Figure, Medians, Run, in_turns, say
+from benchmarks.report import Figure, Measured, Run, in_turns, say
 from benchmarks.workers import run_concurrently
 from kubewright.client._config import Config
 from kubewright.client._rest import JSON, LogOnce, Query, RESTClient
@@ -59,7 +59,7 @@ FIGURES: Final = (
     Figure("merge_patch_us", "merge patch, us of CPU", 0),
     Figure("apply_us", "server-side apply, us of CPU", 0),
     Figure("list_us", f"list of {LISTED}, us of CPU", 0),
-    Figure("server_rss_mb", f"memory with {LISTED} objects, MB", 0),
+    Figure("server_rss_mb", f"memory with {LISTED} objects, MB", 0, depends_on_load=False),
 )
 
 WEBHOOK_FIGURES: Final = (
@@ -83,8 +83,8 @@ class Server:
     usage: Usage
 
 
-async def measure(requests: int, repetitions: int) -> Medians:
-    """Return medians by figure and server."""
+async def measure(requests: int, repetitions: int) -> Measured:
+    """Return the values by figure and server."""
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         async with AsyncExitStack() as stack:
             say("Starting an embedded API server, etcd and kube-apiserver ...")
@@ -96,8 +96,8 @@ async def measure(requests: int, repetitions: int) -> Medians:
             return await in_turns(servers, repetitions, run, FIGURES)
 
 
-async def measure_data(writes: int, repetitions: int) -> Medians:
-    """Return medians by figure and server, of writes to a server with a data folder and to others."""
+async def measure_data(writes: int, repetitions: int) -> Measured:
+    """Return the values by figure and server, of writes to a server with a data folder and to others."""
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         async with AsyncExitStack() as stack:
             say("Starting an embedded API server with and without a data folder, etcd and kube-apiserver ...")
@@ -136,8 +136,8 @@ async def _seconds(server: Server, calls: Sequence[Call], at_once: int) -> float
     return (loop.time() - before) / len(calls)
 
 
-async def measure_webhooks(writes: int, repetitions: int) -> Medians:
-    """Return medians by figure and server, of writes through a mutating and a validating webhook."""
+async def measure_webhooks(writes: int, repetitions: int) -> Measured:
+    """Return the values by figure and server, of writes through a mutating and a validating webhook."""
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         async with AsyncExitStack() as stack:
             say("Starting an embedded API server, etcd and kube-apiserver ...")
@@ -265,11 +265,11 @@ def _cases(names: Sequence[str], some: Sequence[str]) -> dict[str, list[Call]]:
     scaled = msgspec.json.encode({"spec": {"replicas": 3}})
     force = {"fieldManager": "kubewright-bench", "force": "true"}
     return {
-        "create_us": [Call("POST", _PATH, _deployment(name, "nginx:1.23.0")) for name in names],
+        "create_us": [Call("POST", _PATH, deployment(name, "nginx:1.23.0")) for name in names],
         "get_us": [Call("GET", f"{_PATH}/{name}") for name in some],
         "merge_patch_us": [Call("PATCH", f"{_PATH}/{name}", scaled, _MERGE) for name in some],
         "apply_us": [
-            Call("PATCH", f"{_PATH}/{name}", _deployment(name, f"nginx:1.23.{number}"), _APPLY, force)
+            Call("PATCH", f"{_PATH}/{name}", deployment(name, f"nginx:1.23.{number}"), _APPLY, force)
             for number, name in enumerate(some, start=1)
         ],
         "list_us": [Call("GET", _PATH)] * _LISTS,
@@ -288,7 +288,8 @@ async def _send(server: Server, call: Call) -> None:
     await server.rest.request(call.method, call.path, call.query, body=call.body, content_type=call.content_type)
 
 
-def _deployment(name: str, image: str) -> bytes:
+def deployment(name: str, image: str) -> bytes:
+    """Return a small Deployment as JSON."""
     labels = {"app": "webserver", "webserver_cr": name}
     container = {
         "name": "webserver",

@@ -18,7 +18,7 @@ import msgspec
 from benchmarks.peers import Peer
 from benchmarks.pods import Known, Pods, pods
 from benchmarks.process import Program, running
-from benchmarks.report import Figure, Medians, NotMeasured, Run, in_turns, say
+from benchmarks.report import Figure, Measured, NotMeasured, Run, in_turns, say
 from kubewright.testing._cluster import Cluster
 from kubewright_controlplane.real import RealControlPlane
 
@@ -40,15 +40,15 @@ class Answer(msgspec.Struct):
 def figures(prefix: str, count: int) -> tuple[Figure, ...]:
     """Return the figures for `count` Pods."""
     return (
-        Figure(f"{prefix}_rss_mb", f"{count:,} Pods cached: memory, MB", 0),
-        Figure(f"{prefix}_peak_mb", f"{count:,} Pods cached: peak memory, MB", 0),
+        Figure(f"{prefix}_rss_mb", f"{count:,} Pods cached: memory, MB", 0, depends_on_load=False),
+        Figure(f"{prefix}_peak_mb", f"{count:,} Pods cached: peak memory, MB", 0, depends_on_load=False),
         Figure(f"{prefix}_cpu_s", f"{count:,} Pods cached: CPU to sync, s", 2),
         Figure(f"{prefix}_sync_s", f"{count:,} Pods cached: process start to sync, s", 2),
     )
 
 
-async def measure(prefix: str, peers: Sequence[Peer], count: int, repetitions: int) -> Medians:
-    """Return medians by figure and peer. Raises NotMeasured if a cache is wrong."""
+async def measure(prefix: str, peers: Sequence[Peer], count: int, repetitions: int) -> Measured:
+    """Return the values by figure and peer. Raises NotMeasured if a cache is wrong."""
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         folder = Path(name)
         say(f"Starting etcd and kube-apiserver, and creating {count:,} Pods ...")

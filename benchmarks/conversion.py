@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from benchmarks.apiservers import Server, embedded, real, tls_context
-from benchmarks.report import Figure, Medians, NotMeasured, Run, in_turns, say
+from benchmarks.report import Figure, Measured, NotMeasured, Run, in_turns, say
 from benchmarks.workers import run_concurrently
 from kubewright.http.message import Request, Response
 from kubewright.http.server import Server as HTTPServer
@@ -43,8 +43,8 @@ def figures(count: int) -> tuple[Figure, ...]:
     )
 
 
-async def measure(count: int, repetitions: int) -> Medians:
-    """Return medians by figure and server."""
+async def measure(count: int, repetitions: int) -> Measured:
+    """Return the values by figure and server."""
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         folder = Path(name)
         async with AsyncExitStack() as stack:

@@ -1,8 +1,8 @@
 """CPU time of an operator's imports, and the slowest modules.
 
 Measured in a fresh interpreter with compiled bytecode, as after an installation, without the startup of Python itself.
-The result is the minimum of all repetitions: the imports are the same each time, so the minimum contains the least
-interference.
+The result of a round is the minimum of several runs: the imports are the same each time, so the minimum contains the
+least interference.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ import asyncio
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from benchmarks.peers import KUBEWRIGHT
 from benchmarks.process import compiled_into
-from benchmarks.report import Figure, Medians, NotMeasured, say
+from benchmarks.report import Figure, Measured, NotMeasured, Run, in_turns, say
 
 FIGURES: Final = (
     Figure("import_ms", "import kubewright: CPU, ms", 0),
     Figure("import_operator_ms", "imports of an operator: CPU, ms", 0),
 )
-_PROGRAMS: Final[Mapping[str, str]] = {
+PROGRAMS: Final[Mapping[str, str]] = {
     "import_ms": "import kubewright",
     "import_operator_ms": (
         "from kubewright import Context, CustomResource, Manager, Model, controller, field\n"
@@ -34,21 +35,34 @@ _PROGRAMS: Final[Mapping[str, str]] = {
 _PRINT_CPU: Final = "\nimport time; print(time.process_time())"
 _LINE: Final = re.compile(r"import time:\s+(?P<own>\d+) \|\s+\d+ \| \s*(?P<module>\S+)")
 _SHOWN: Final = 5
+_TRIES: Final = 3
 
 
-async def measure(repetitions: int) -> Medians:
+@dataclass(frozen=True)
+class _Subject:
+    name: str = KUBEWRIGHT
+
+
+async def measure(repetitions: int) -> Measured:
     """Return milliseconds by figure, and print the slowest modules."""
-    ours: dict[str, dict[str, float]] = {}
-    for figure, program in _PROGRAMS.items():
-        with TemporaryDirectory(prefix="kubewright-bench-") as folder:
-            environment = compiled_into(Path(folder))
+    with TemporaryDirectory(prefix="kubewright-bench-") as folder:
+        environment = compiled_into(Path(folder))
+        for figure, program in PROGRAMS.items():
             await _cpu(program, environment)  # compiles
             modules = await _modules(program, environment)
-            bare = min([await _cpu("", environment) for _ in range(repetitions)])
-            ours[figure] = {KUBEWRIGHT: min([await _cpu(program, environment) for _ in range(repetitions)]) - bare}
-        slowest = sorted(modules.items(), key=lambda item: -item[1])[:_SHOWN]
-        say(f"  {figure}: {len(modules)} modules; {', '.join(f'{module} {ms:.1f} ms' for module, ms in slowest)}")
-    return ours
+            slowest = sorted(modules.items(), key=lambda item: -item[1])[:_SHOWN]
+            say(f"  {figure}: {len(modules)} modules; {', '.join(f'{module} {ms:.1f} ms' for module, ms in slowest)}")
+
+        async def run(_: _Subject) -> Run:
+            bare = await _least("", environment)
+            return {figure: await _least(program, environment) - bare for figure, program in PROGRAMS.items()}
+
+        return await in_turns([_Subject()], repetitions, run, FIGURES)
+
+
+async def _least(program: str, environment: Mapping[str, str]) -> float:
+    """Return the smallest CPU milliseconds of several interpreters that run `program`."""
+    return min([await _cpu(program, environment) for _ in range(_TRIES)])
 
 
 async def _cpu(program: str, environment: Mapping[str, str]) -> float:

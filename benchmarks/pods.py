@@ -70,7 +70,7 @@ class Pods:
     async def _workload(self, numbers: range, sizes: list[int]) -> None:
         """Create the Pods of one workload, and add the size of its first as JSON to `sizes`."""
         first = Identity.of(numbers[0])
-        wanted = _pod(first)
+        wanted = pod(first)
         created = msgspec.json.decode(await self._write("POST", _COLLECTION, wanted), type=JSONObject)
         path = f"{_COLLECTION}/{first.name}/status"
         sizes.append(len(await self._write("PUT", path, created | {"status": wanted["status"]})))
@@ -179,7 +179,7 @@ def _base64(text: str) -> str:
     return b64encode(text.encode()).decode()
 
 
-def _pod(identity: Identity) -> JSONObject:
+def pod(identity: Identity) -> JSONObject:
     """Return the first Pod of a workload, with the status that its node would report."""
     chance = random.Random(identity.name)
 

@@ -18,11 +18,13 @@ from typing import Final
 
 import msgspec
 
-from benchmarks.peers.kubewright.widgets import Widget, reconcile
+from benchmarks.peers.kubewright import widgets
+from benchmarks.peers.kubewright.widgets import Widget
 from kubewright.apis.core.v1 import ConfigMap
 from kubewright.cache._cache import Cache, Scope
 from kubewright.cache._client import CachedClient
 from kubewright.client._client import Client
+from kubewright.controllers import Controller, controller
 from kubewright.controllers._loop import ControlLoop
 from kubewright.http.message import Pipe, Request, Response
 from kubewright.machinery.json import JSONArray, JSONObject
@@ -147,7 +149,7 @@ class Answers:
 
 
 @asynccontextmanager
-async def operator(answers: Answers) -> AsyncGenerator[None]:
+async def operator(answers: Answers, reconcile: Controller[Widget]) -> AsyncGenerator[None]:
     """Run the Widget operator for the duration of the block."""
     client = Client(transport=answers, user_agent=_MANAGER, field_manager=_MANAGER)
     cache = Cache(client, scopes={ConfigMap: Scope(keep_managed_fields=True)})
@@ -166,10 +168,10 @@ async def operator(answers: Answers) -> AsyncGenerator[None]:
         await cache.stop()
 
 
-async def measure(objects: int, together: int) -> dict[str, float]:
+async def measure(reconcile: Controller[Widget], objects: int, together: int) -> dict[str, float]:
     """Return the CPU microseconds per object, by type of change. `together` objects change at a time."""
     answers = Answers()
-    async with operator(answers):
+    async with operator(answers, reconcile):
         gc.collect()
         gc.freeze()  # as a Manager does
         try:
@@ -185,19 +187,20 @@ async def _cost(answers: Answers, change: Callable[[str], None], objects: int, t
     for number in range(objects):
         change(f"widget-{number}")
         if (number + 1) % together == 0:
-            await _turns()
-    await _turns()
+            await turns()
+    await turns()
     spent = time.process_time() - began - (answers.cpu - before)
     idle = time.process_time()
     for _ in range(objects // together):
-        await _turns()
+        await turns()
     idle = time.process_time() - idle
     if not answers.converged:
         raise RuntimeError(f"an object did not converge within {_TURNS} iterations of the event loop")
     return (spent - idle) / objects * 1e6
 
 
-async def _turns() -> None:
+async def turns() -> None:
+    """Let the event loop run until all work of some objects is finished."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
 
@@ -206,12 +209,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reconciles", description=__doc__)
     parser.add_argument("--objects", type=int, default=_OBJECTS)
     parser.add_argument("--rounds", type=int, default=_ROUNDS)
+    parser.add_argument("--one-pass", action="store_true", help="promise that one pass is enough")
     arguments = parser.parse_args()
+    reconcile = controller(Widget, owns=[ConfigMap], one_pass=arguments.one_pass)(widgets.reconcile.reconcile)
     for together in (1, reconcile.workers):
         rounds: list[dict[str, float]] = []
         for _ in range(arguments.rounds):
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                rounds.append(runner.run(measure(arguments.objects, together)))
+                rounds.append(runner.run(measure(reconcile, arguments.objects, together)))
         for step in rounds[0]:
             print(f"us of CPU per {step} object, {together:2} at a time: {min(each[step] for each in rounds):.0f}")
 

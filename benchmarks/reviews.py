@@ -22,7 +22,7 @@ import msgspec
 from benchmarks.apiservers import embedded
 from benchmarks.peers import Peer
 from benchmarks.process import Program, running
-from benchmarks.report import Figure, Medians, NotMeasured, Run, in_turns, say
+from benchmarks.report import Figure, Measured, NotMeasured, Run, in_turns, say
 from benchmarks.workers import run_concurrently
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Request
@@ -44,12 +44,12 @@ FIGURES: Final = (
     Figure("review_default_us", "a mutating review, us of CPU", 0),
     Figure("review_validate_us", "a validating review, us of CPU", 0),
     Figure("review_ms", "the same, one at a time: ms until it is answered", 2),
-    Figure("review_rss_mb", "memory after all this, MB", 0),
+    Figure("review_rss_mb", "memory after all this, MB", 0, depends_on_load=False),
 )
 
 
-async def measure(peers: Sequence[Peer], reviews: int, repetitions: int) -> Medians:
-    """Return medians by figure and peer."""
+async def measure(peers: Sequence[Peer], reviews: int, repetitions: int) -> Measured:
+    """Return the values by figure and peer."""
     with TemporaryDirectory(prefix="kubewright-bench-") as name:
         folder = Path(name)
         authority = _certificates(folder)

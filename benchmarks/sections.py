@@ -6,11 +6,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import apiservers, cache, conversion, growth, imports, operators, reviews
+from benchmarks import apiservers, cache, conversion, growth, imports, instructions, operators, reviews
 from benchmarks.bars import EMBEDDED, REAL
-from benchmarks.peers import CONTROLLER_RUNTIME, CONTROLLER_RUNTIME_16, KOPF, KUBE_RS, Peer
+from benchmarks.operators import Load
+from benchmarks.peers import (
+    CONTROLLER_RUNTIME,
+    CONTROLLER_RUNTIME_16,
+    KOPF,
+    KUBE_RS,
+    KUBEWRIGHT,
+    KUBEWRIGHT_ONE_PASS,
+    Peer,
+)
 from benchmarks.peers.build import NAMES
-from benchmarks.report import Figure, Medians
+from benchmarks.report import Figure, Measured
+from benchmarks.workloads import WORKLOADS
+
+INSTRUCTIONS: Final = "instructions"
 
 
 @dataclass(frozen=True)
@@ -18,7 +30,7 @@ class Sizes:
     """The sizes of a run."""
 
     objects: int
-    """Widgets per operator."""
+    """Objects per operator."""
     pods: int
     """Pods in the cache of every toolkit."""
     many: int
@@ -32,6 +44,17 @@ class Sizes:
     reviews: int
     """Reviews of each type per webhook server."""
     repetitions: int
+    operator: str = "widgets"
+    """The name of the workload."""
+    kilobytes: int = 0
+    """The size of an object's message."""
+    at_once: int = 16
+    """Objects that users write at a time."""
+
+    @property
+    def load(self) -> Load:
+        """What an operator has to do."""
+        return Load(WORKLOADS[self.operator], self.objects, self.kilobytes, self.at_once)
 
 
 @dataclass(frozen=True)
@@ -39,7 +62,7 @@ class Section:
     """A part of a run."""
 
     title: str
-    measure: Callable[[Sequence[Peer], Sizes], Awaitable[Medians]]
+    measure: Callable[[Sequence[Peer], Sizes], Awaitable[Measured]]
     figures: Callable[[Sizes], Sequence[Figure]]
     yardstick: str = CONTROLLER_RUNTIME
     without: frozenset[str] = frozenset()
@@ -49,24 +72,26 @@ class Section:
 SECTIONS: Final[dict[str, Section]] = {
     "operators": Section(
         "The same operator in each toolkit, on a real control plane",
-        lambda peers, sizes: operators.measure(peers, sizes.objects, sizes.repetitions),
+        lambda peers, sizes: operators.measure(peers, sizes.load, sizes.repetitions),
         lambda _: operators.FIGURES,
     ),
     "growth": Section(
         "The same operators with ten times the objects",
-        lambda peers, sizes: growth.measure(peers, sizes.objects),
+        lambda peers, sizes: growth.measure(peers, sizes.load),
         lambda _: growth.FIGURES,
+        without=frozenset({KUBEWRIGHT_ONE_PASS}),
     ),
     "cache": Section(
         "Pods in a cache",
         lambda peers, sizes: cache.measure("pods", peers, sizes.pods, sizes.repetitions),
         lambda sizes: cache.figures("pods", sizes.pods),
+        without=frozenset({KUBEWRIGHT_ONE_PASS}),
     ),
     "scale": Section(
         "Many Pods in a cache (without Kopf, which would need minutes)",
-        lambda peers, sizes: cache.measure("many", peers, sizes.many, 1),
+        lambda peers, sizes: cache.measure("many", peers, sizes.many, sizes.repetitions),
         lambda sizes: cache.figures("many", sizes.many),
-        without=frozenset({KOPF}),
+        without=frozenset({KOPF, KUBEWRIGHT_ONE_PASS}),
     ),
     "apiservers": Section(
         "The embedded API server and a real one",
@@ -100,7 +125,14 @@ SECTIONS: Final[dict[str, Section]] = {
         "Admission reviews by the webhook server of each toolkit",
         lambda peers, sizes: reviews.measure(peers, sizes.reviews, sizes.repetitions),
         lambda _: reviews.FIGURES,
-        without=frozenset({CONTROLLER_RUNTIME_16, KUBE_RS, KOPF}),
+        without=frozenset({CONTROLLER_RUNTIME_16, KUBE_RS, KOPF, KUBEWRIGHT_ONE_PASS}),
+    ),
+    INSTRUCTIONS: Section(
+        "Instructions of Kubewright, counted by valgrind",
+        lambda peers, _: instructions.measure(peers),
+        lambda _: instructions.FIGURES,
+        yardstick=KUBEWRIGHT,
+        without=frozenset({CONTROLLER_RUNTIME, CONTROLLER_RUNTIME_16, KUBE_RS, KOPF}),
     ),
     "imports": Section(
         "Imports of an operator",

@@ -34,7 +34,12 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Let each worker start with other files, so that in a new checkout the workers share the compilation of files."""
+    """Let each worker start with other files, so that in a new checkout the workers share the compilation of files.
+
+    Collect without garbage collection: it would look again and again at thousands of tests that stay.
+    """
+    if not session.config.pluginmanager.hasplugin("dsession"):  # which only distributes tests
+        gc.disable()
     arguments = session.config.args
     if "PYTEST_XDIST_WORKER" not in os.environ or not all(Path(each).is_dir() for each in arguments):
         return
@@ -88,6 +93,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def spare_garbage_collector() -> None:
     """Leave out of each collection what all tests share: modules, schemas and the tests themselves."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

@@ -73,9 +73,15 @@ def _described(name: str, thing: griffe.Object) -> Iterator[str]:
             yield f"{prefix} {name}({_parameters(each)}) -> {each.returns}"
     elif isinstance(thing, griffe.Attribute):
         label = "property " if "property" in thing.labels else ""
-        yield f"{label}{name}: {thing.annotation}" if thing.annotation is not None else f"{label}{name}"
+        default = f" = {thing.value}" if _is_struct(thing.parent) and thing.value is not None else ""
+        yield f"{label}{name}: {thing.annotation}{default}" if thing.annotation is not None else f"{label}{name}"
     else:
         yield f"module {name}"
+
+
+def _is_struct(thing: griffe.Object | None) -> bool:
+    """Return whether the attributes of a class are the parameters of its constructor."""
+    return isinstance(thing, griffe.Class) and any(str(base).endswith("Struct") for base in thing.bases)
 
 
 def _parameters(function: griffe.Function) -> str:

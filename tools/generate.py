@@ -9,6 +9,7 @@ golden projects         tests/golden/projects, by `kubewright init`, `create` an
 transcripts             tests/golden/transcripts, by their commands
 public API              tests/golden/api.txt, from the exports of the packages
 reference               docs/cli.md, from --help
+levels                  README.md and docs/levels.schema.json, from the stored reports
 conformance             docs/kubernetes-conformance.md, from recorded results
 lock                    requirements-dev.lock: only checked; `make lock` writes it
 pictures                docs/pictures, from tools/pictures and the benchmarks' latest results
@@ -73,6 +74,7 @@ def _steps(arguments: list[str]) -> Iterator[Step]:
     yield Step("pictures", [sys.executable, "-m", "tools.pictures", *arguments], ROOT)
     command = [sys.executable, "-m", "tools.kubernetes_conformance.page", *arguments]
     yield Step("docs/kubernetes-conformance.md", command, ROOT)
+    yield Step("levels in README.md", [sys.executable, "-m", "tools.levels", *arguments], ROOT)
     yield Step("docs/cli.md", [sys.executable, ROOT / "tools" / "cli_page.py", *arguments], ROOT)
 
 

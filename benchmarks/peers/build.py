@@ -15,20 +15,35 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Final
 
-from benchmarks.peers import CONTROLLER_RUNTIME, CONTROLLER_RUNTIME_16, KOPF, KUBE_RS, KUBEWRIGHT, Command, Peer
+from benchmarks.interpreters import Interpreter, interpreter
+from benchmarks.peers import (
+    CONTROLLER_RUNTIME,
+    CONTROLLER_RUNTIME_16,
+    KOPF,
+    KUBE_RS,
+    KUBEWRIGHT,
+    KUBEWRIGHT_ONE_PASS,
+    Command,
+    Peer,
+)
 from benchmarks.process import compiled_into
 from benchmarks.report import say
 
 HERE: Final = Path(__file__).resolve().parent
 PROGRAMS: Final = ("widgets", "pods")
+SOURCES: Final = (HERE.parents[1], HERE.parents[1] / "packages" / "kubewright" / "src")
+"""What the programs of Kubewright import, in an interpreter that has its dependencies."""
 _REVIEWS: Final = "reviews"
+_OPERATORS: Final = {"widgets": "widgets", "sites": "sites"}
+_ONE_PASS: Final = {"widgets": "onepass", "sites": "sites_onepass"}
+_REQUIREMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _PINS: Final = {
     CONTROLLER_RUNTIME: ("go.mod", r"sigs\.k8s\.io/controller-runtime v(\S+)"),
@@ -62,28 +77,76 @@ def pinned(name: str) -> str:
     return match[1]
 
 
-def _kubewright() -> Peer:
-    environment = _as_installed() | {"PYTHONPATH": str(HERE.parents[1])}
+def _kubewright(name: str, operators: Mapping[str, str], python: str = sys.executable) -> Peer:
+    """Return Kubewright with an interpreter that has its dependencies. `operators` are modules, by workload."""
+    environment = _as_installed() | {"PYTHONPATH": os.pathsep.join(map(str, SOURCES))}
     commands = {
-        program: (sys.executable, "-m", f"{__package__}.{KUBEWRIGHT}.{program}") for program in (*PROGRAMS, _REVIEWS)
+        program: (python, "-m", f"{__package__}.{KUBEWRIGHT}.{program}")
+        for program in ("pods", _REVIEWS, *operators.values())
     }
     for command in commands.values():
         subprocess.run((*command, "--help"), env=environment, stdout=subprocess.DEVNULL, check=True)  # compiles it
     free = ("--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0")
     return Peer(
-        KUBEWRIGHT,
+        name,
         version(KUBEWRIGHT),
-        widgets=(*commands["widgets"], *free),
+        operators={workload: (*commands[program], *free) for workload, program in operators.items()},
         pods=(*commands["pods"], *free),
         environment=environment,
         reviews=(*commands[_REVIEWS], *free),
+        python=python,
     )
+
+
+def build_for(python: str) -> Peer | None:
+    """Build Kubewright for another interpreter, in an environment with its dependencies. Prints why it cannot."""
+    try:
+        other = interpreter(python)
+        name = f"{KUBEWRIGHT}-{other.name.partition(' ')[2]}"
+        say(f"{name}: {other}, {other.path}")
+        return _kubewright(name, _OPERATORS, str(_environment(other) / "bin" / "python"))
+    except (OSError, subprocess.CalledProcessError) as error:
+        say(f"{python} omitted: it does not run Kubewright: {error}")
+    except PeerMissing as missing:
+        say(f"{python} omitted: {missing}")
+    return None
+
+
+def _environment(other: Interpreter) -> Path:
+    """Return an environment of an interpreter with Kubewright's dependencies, in the versions of this environment."""
+    pins = sorted(f"{name}=={version(name)}" for name in _dependencies(KUBEWRIGHT))
+
+    def install_into(folder: Path) -> None:
+        _run((other.path, "-m", "venv", str(folder)), HERE)
+        _run((str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *pins), HERE)
+
+    key = hashlib.sha256(repr((other, pins)).encode()).hexdigest()[:12]
+    return _kept(cache() / f"python-{key}", install_into, f"Installing Kubewright's dependencies for {other} ...")
+
+
+def _dependencies(name: str) -> set[str]:
+    """Return the installed dependencies of a distribution, and theirs, without extras."""
+    found: set[str] = set()
+    for each in requires(name) or ():
+        match = _REQUIREMENT.match(each)
+        if match and "extra ==" not in each and match[0] not in found and _is_installed(match[0]):
+            found |= {match[0]} | _dependencies(match[0])
+    return found
+
+
+def _is_installed(name: str) -> bool:
+    """Return whether a distribution is installed: others are for other platforms."""
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _controller_runtime(name: str, workers: int) -> Peer:
     def compile_into(folder: Path) -> None:
         _need("go", "Go 1.26 or newer")
-        packages = tuple(f"./{program}" for program in (*PROGRAMS, _REVIEWS))
+        packages = tuple(f"./{program}" for program in (*_OPERATORS, "pods", _REVIEWS))
         _run(("go", "build", "-trimpath", "-ldflags=-s -w", "-o", f"{folder}/", *packages), HERE / CONTROLLER_RUNTIME)
 
     folder = _built(CONTROLLER_RUNTIME, HERE / CONTROLLER_RUNTIME, compile_into)
@@ -91,7 +154,10 @@ def _controller_runtime(name: str, workers: int) -> Peer:
     return Peer(
         name,
         pinned(CONTROLLER_RUNTIME),
-        widgets=(str(folder / "widgets"), *free, f"--max-concurrent-reconciles={workers}"),
+        operators={
+            workload: (str(folder / workload), *free, f"--max-concurrent-reconciles={workers}")
+            for workload in _OPERATORS
+        },
         pods=(str(folder / "pods"),),
         environment=dict(os.environ),
         reviews=(str(folder / _REVIEWS),),
@@ -110,7 +176,7 @@ def _kube_rs() -> Peer:
     return Peer(
         KUBE_RS,
         pinned(KUBE_RS),
-        widgets=(str(folder / "widgets"),),
+        operators={"widgets": (str(folder / "widgets"),)},
         pods=(str(folder / "pods"),),
         environment=dict(os.environ),
     )
@@ -134,18 +200,25 @@ def _kopf() -> Peer:
     def command(program: str) -> Command:
         return (python, "-m", "kopf", "run", "--all-namespaces", str(HERE / KOPF / f"{program}.py"))
 
-    return Peer(KOPF, pinned(KOPF), widgets=command("widgets"), pods=command("pods"), environment=environment)
+    return Peer(
+        KOPF,
+        pinned(KOPF),
+        operators={"widgets": command("widgets")},
+        pods=command("pods"),
+        environment=environment,
+    )
 
 
 _BUILDERS: Final[dict[str, Callable[[], Peer]]] = {
-    KUBEWRIGHT: _kubewright,
+    KUBEWRIGHT: partial(_kubewright, KUBEWRIGHT, _OPERATORS),
+    KUBEWRIGHT_ONE_PASS: partial(_kubewright, KUBEWRIGHT_ONE_PASS, _ONE_PASS),
     CONTROLLER_RUNTIME: partial(_controller_runtime, CONTROLLER_RUNTIME, 1),
     CONTROLLER_RUNTIME_16: partial(_controller_runtime, CONTROLLER_RUNTIME_16, 16),
     KUBE_RS: _kube_rs,
     KOPF: _kopf,
 }
 NAMES: Final = tuple(_BUILDERS)
-BY_DEFAULT: Final = (KUBEWRIGHT, CONTROLLER_RUNTIME, KUBE_RS, KOPF)
+BY_DEFAULT: Final = (KUBEWRIGHT, KUBEWRIGHT_ONE_PASS, CONTROLLER_RUNTIME, KUBE_RS, KOPF)
 
 
 def cache() -> Path:
@@ -159,14 +232,19 @@ def _as_installed() -> dict[str, str]:
 def _built(name: str, sources: Path, build_into: Callable[[Path], None]) -> Path:
     """Return the folder with what `build_into` makes of `sources`, a file or a folder. One process at a time builds."""
     target = cache() / f"{name}-{fingerprint(sources)}"
+    return _kept(target, build_into, f"Building the programs of {name} {pinned(name)} ...")
+
+
+def _kept(target: Path, build_into: Callable[[Path], None], progress: str) -> Path:
+    """Return a folder in the cache, which is built if it does not exist."""
     if target.is_dir():
         return target
     cache().mkdir(parents=True, exist_ok=True)
     with _locked(cache()):
         if not target.is_dir():  # another process may have built it
-            say(f"Building the programs of {name} {pinned(name)} ...")
+            say(progress)
             with tempfile.TemporaryDirectory(prefix=".building-", dir=cache()) as scratch:
-                work = Path(scratch) / name
+                work = Path(scratch) / target.name
                 work.mkdir()
                 build_into(work)
                 work.rename(target)

@@ -42,7 +42,7 @@ def running(
     operator: Peer, kubeconfig: Path, log: Path, program: Path | None = None, **environment: str
 ) -> Iterator[None]:
     """Run the operator, or another `program` for Kopf, for the duration of the block."""
-    command = operator.widgets if program is None else (*operator.widgets[:-1], str(program))
+    command = operator.operators["widgets"] if program is None else (*operator.operators["widgets"][:-1], str(program))
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -135,7 +135,7 @@ async def test_the_official_python_client_takes_the_kubeconfig_fixture(kopf: Pee
         "print(kubernetes.client.CoreV1Api(api).read_namespace('default').metadata.name)\n"
     )
     process = await asyncio.create_subprocess_exec(
-        kopf.widgets[0], "-c", program, str(kubewright_kubeconfig), stdout=subprocess.PIPE
+        kopf.operators["widgets"][0], "-c", program, str(kubewright_kubeconfig), stdout=subprocess.PIPE
     )
     output, _ = await process.communicate()
     assert output == b"default\n"

@@ -183,3 +183,16 @@ async def test_an_applied_list_with_two_items_of_one_key_is_rejected(api: API, n
     answer = (await api.patch(f"{ns}/pods/twice?fieldManager=m", body, "apply")).expect(500)
     why = '.spec.containers[name="c"].ports: duplicate entries for key [containerPort=80,protocol="TCP"]'
     assert answer.message == f"failed to create typed patch object (/twice; /v1, Kind=Pod): {why}"
+
+
+async def test_an_apply_that_only_a_default_completes_is_not_written_again(api: API, ns: str) -> None:
+    source = {"fieldRef": {"fieldPath": "metadata.name"}}
+    spec = {"containers": [{"name": "c", "image": "i", "env": [{"name": "NAME", "valueFrom": source}]}]}
+    body = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "defaulted"}, "template": {"spec": spec}}
+    target = f"{ns}/podtemplates/defaulted?fieldManager=m"
+    made = (await api.patch(target, body, "apply")).expect(201).json
+    made["metadata"]["managedFields"][0]["time"] = "2020-01-01T00:00:00Z"
+    before = (await api.put(target, made)).expect(200).json
+    again = (await api.patch(target, body, "apply")).expect(200).json
+    assert again["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert again["metadata"]["managedFields"] == before["metadata"]["managedFields"]

@@ -107,7 +107,8 @@ async def test_a_recreate_deployment_deletes_the_old_pods_first(api: API, ns: st
     await api.patch(f"{space.apps}/deployments/d", patch, "strategic")
     await space.settled()
     sets = await space.items(f"{space.apps}/replicasets")
-    assert sorted(each["spec"]["replicas"] for each in sets) == [0, 2]
+    # the new one is created with its replicas, and the old one was scaled once: one write each
+    assert sorted((each["spec"]["replicas"], each["metadata"]["generation"]) for each in sets) == [(0, 2), (2, 1)]
 
 
 async def test_a_pod_that_is_deleted_is_replaced(api: API, ns: str) -> None:

@@ -111,3 +111,27 @@ async def test_autoscalers_keep_limits_and_report_failures(api: API, ns: str) ->
         "/q/nil: unable to fetch metrics from external metrics API: the server could not find the requested resource "
         "(get q.external.metrics.k8s.io)"
     )
+
+
+async def test_autoscalers_report_a_metrics_server_that_is_not_available(api: API, ns: str) -> None:
+    name = "v1beta1.external.metrics.k8s.io"
+    service = {"name": "none", "namespace": ns.rpartition("/")[2]}
+    spec = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service, "insecureSkipTLSVerify": True}
+    body = {"metadata": {"name": name}, "spec": {**spec, "groupPriorityMinimum": 100, "versionPriority": 100}}
+    services = "/apis/apiregistration.k8s.io/v1/apiservices"
+    (await api.post(services, body)).expect(201)
+    try:
+
+        async def unavailable() -> bool:
+            return (await api.get("/apis/external.metrics.k8s.io/v1beta1/namespaces/x/q")).status == 503
+
+        await until(unavailable)
+        metric = {"type": "External", "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "1k"}}}
+        scalers = Autoscalers(api, ns)
+        await scalers.create("down", 1, metrics=[metric])
+        assert (await scalers.event("down", "FailedGetExternalMetric")).endswith(
+            "/q/nil: unable to fetch metrics from external metrics API: the server is currently unable to handle the "
+            "request (get q.external.metrics.k8s.io)"
+        )
+    finally:
+        (await api.delete(f"{services}/{name}")).expect(200)

@@ -165,6 +165,20 @@ async def test_a_budget_counts_the_pods_of_its_controllers(space: Space) -> None
     await space.budget(expectedPods=10, desiredHealthy=5, disruptionsAllowed=5)
 
 
+async def test_a_pod_of_several_budgets_is_reported(space: Space) -> None:
+    api = space.api
+    for name in ("a", "b"):
+        made = budget(minAvailable=0)
+        made["metadata"]["name"] = name
+        (await api.post(f"{space.policy}/poddisruptionbudgets", made)).expect(201)
+    pod: dict[str, Any] = {"metadata": {"name": "web", "labels": {"app": "web"}}}
+    pod["spec"] = {"containers": [{"name": "c", "image": "nginx:1"}]}
+    (await api.post(f"{space.core}/pods", pod)).expect(201)
+    namespace = space.core.rpartition("/")[2]
+    several = f'Pod "{namespace}"/"web" matches multiple PodDisruptionBudgets.  Chose "'
+    assert (await space.event("MultiplePodDisruptionBudgets")).startswith(several)
+
+
 async def test_evictions_use_up_a_budget(space: Space) -> None:
     api = space.api
     (await api.post(f"{space.core}/replicationcontrollers", labelled("web", replicas=3))).expect(201)

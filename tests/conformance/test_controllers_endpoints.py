@@ -1,4 +1,4 @@
-"""Endpoints of Services without a selector, which become EndpointSlices."""
+"""Endpoints of Services: without a selector, they become EndpointSlices; otherwise they name the change behind them."""
 
 from __future__ import annotations
 
@@ -70,3 +70,41 @@ async def mirrored_none(api: API, slices: str) -> None:
         return not (await api.get(slices)).expect(200).json["items"]
 
     await until(check)
+
+
+async def test_endpoints_name_the_time_of_the_change_that_they_follow(api: API, ns: str) -> None:
+    annotation = "endpoints.kubernetes.io/last-change-trigger-time"
+    slices = ns.replace("/api/v1", "/apis/discovery.k8s.io/v1") + "/endpointslices"
+
+    async def named(time: str | None, addresses: int) -> None:
+        """Wait until both forms have this number of addresses, and name the time."""
+
+        async def check() -> bool:
+            found = await api.get(f"{ns}/endpoints/web")
+            items = (await api.get(slices)).expect(200).json["items"]
+            if found.status != 200 or len(items) != 1:
+                return False
+            subsets = found.json.get("subsets") or []
+            counts = {sum(len(each["addresses"]) for each in subsets), len(items[0]["endpoints"] or [])}
+            times = [each["metadata"].get("annotations", {}).get(annotation) for each in (found.json, items[0])]
+            return counts == {addresses} and times == [time, time]
+
+        await until(check)
+
+    spec: dict[str, Any] = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
+    service = (await api.post(f"{ns}/services", {"metadata": {"name": "web"}, "spec": spec})).expect(201).json
+    await named(service["metadata"]["creationTimestamp"], 0)
+    # a node that is not simulated: nothing else writes the status of its Pods
+    node = ns.rpartition("/")[2]
+    body: dict[str, Any] = {"metadata": {"name": node, "labels": {"kubewright.dev/processes": "true"}}}
+    (await api.post("/api/v1/nodes", body)).expect(201)
+    pod = {"containers": [{"name": "c", "image": "nginx:1"}], "nodeName": node}
+    body = {"metadata": {"name": "p", "labels": {"app": "web"}}, "spec": pod}
+    (await api.post(f"{ns}/pods", body)).expect(201)
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-31T12:00:00Z"}
+    status = {"phase": "Running", "podIP": "10.9.8.7", "podIPs": [{"ip": "10.9.8.7"}], "conditions": [ready]}
+    (await api.patch(f"{ns}/pods/p/status", {"status": status})).expect(200)
+    await named("2026-01-31T12:00:00Z", 1)
+    (await api.patch(f"{ns}/services/web", {"metadata": {"labels": {"tier": "front"}}})).expect(200)
+    await named(None, 1)
+    (await api.delete(f"/api/v1/nodes/{node}")).expect(200)

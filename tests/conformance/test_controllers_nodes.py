@@ -149,15 +149,27 @@ async def test_pods_that_do_not_tolerate_a_taint_are_evicted(nodes: Nodes) -> No
         assert "deletionTimestamp" not in pod["metadata"]
 
 
-async def test_a_new_node_is_registered_with_an_event(api: API, nodes: Nodes) -> None:
+async def test_a_node_is_registered_and_removed_with_events(api: API, nodes: Nodes) -> None:
     name = await nodes.create(simulated=False)
 
-    async def event() -> dict[str, Any] | None:
-        selector = f"involvedObject.kind=Node,involvedObject.name={name},reason=RegisteredNode"
-        items = (await api.get(f"/api/v1/namespaces/default/events?fieldSelector={selector}")).expect(200).json["items"]
-        found: dict[str, Any] | None = items[0] if items else None
-        return found
+    async def said(reason: str) -> tuple[str, str, str]:
+        async def event() -> dict[str, Any] | None:
+            selector = f"involvedObject.kind=Node,involvedObject.name={name},reason={reason}"
+            items = (await api.get(f"/api/v1/namespaces/default/events?fieldSelector={selector}")).expect(200).json
+            found: dict[str, Any] | None = items["items"][0] if items["items"] else None
+            return found
 
-    found = await until(event)
-    assert found["type"] == "Normal"
-    assert (found.get("message") or found.get("note")) == f"Node {name} event: Registered Node {name} in Controller"
+        found = await until(event)
+        return found["type"], found["source"]["component"], found["message"]
+
+    assert await said("RegisteredNode") == (
+        "Normal",
+        "node-controller",
+        f"Node {name} event: Registered Node {name} in Controller",
+    )
+    (await api.delete(f"/api/v1/nodes/{name}")).expect(200)
+    assert await said("RemovingNode") == (
+        "Normal",
+        "node-controller",
+        f"Node {name} event: Removing Node {name} from Controller",
+    )

@@ -42,6 +42,47 @@ async def test_a_quota_follows_what_is_used(api: API, ns: str) -> None:
     assert status["hard"] == {**hard, "configmaps": "9", "pods": "4"}
 
 
+async def test_the_status_of_a_quota_belongs_to_the_controller_manager_until_objects_are_created(
+    api: API, ns: str
+) -> None:
+    path, hard = f"{ns}/resourcequotas/q", {"count/secrets": "3"}
+    (await api.post(f"{ns}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})).expect(201)
+
+    async def owners() -> dict[str, list[str]]:
+        """Return the managers of `status.hard`, and of the used amount."""
+        fields = (await api.get(path)).expect(200).json["metadata"]["managedFields"]
+        status = {each["manager"]: each["fieldsV1"]["f:status"] for each in fields if each.get("subresource")}
+        return {
+            part: [manager for manager, owned in status.items() if owned.get(f"f:{part}", {}).get("f:count/secrets")
+                   is not None]
+            for part in ("hard", "used")
+        }  # fmt: skip
+
+    await reported(api, path, **{"count/secrets": "0"})
+    assert await owners() == {"hard": ["kube-controller-manager"], "used": ["kube-controller-manager"]}
+    (await api.post(f"{ns}/secrets", {"metadata": {"name": "s"}})).expect(201)
+    await reported(api, path, **{"count/secrets": "1"})
+    assert await owners() == {"hard": ["kube-controller-manager"], "used": ["kube-apiserver"]}
+    (await api.delete(f"{ns}/secrets/s")).expect(200)
+    await reported(api, path, **{"count/secrets": "0"})
+    assert (await owners())["used"] == ["kube-controller-manager"]
+
+
+async def test_a_quota_of_cpu_and_memory_requires_them_of_each_container(api: API, ns: str) -> None:
+    hard = {"requests.cpu": "1", "limits.memory": "1Gi", "requests.ephemeral-storage": "1Gi"}
+    (await api.post(f"{ns}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})).expect(201)
+    await reported(api, f"{ns}/resourcequotas/q", **{"requests.cpu": "0"})
+    containers = [
+        {"name": "a", "image": "nginx:1", "resources": {"requests": {"cpu": "1m"}}},
+        {"name": "b", "image": "nginx:1"},
+    ]
+    refused = (await api.post(f"{ns}/pods", {"metadata": {"name": "p"}, "spec": {"containers": containers}})).expect(
+        403
+    )
+    missing = "limits.memory for: a,b; requests.cpu for: b"
+    assert refused.message == f'pods "p" is forbidden: failed quota: q: must specify {missing}'
+
+
 async def test_a_quota_counts_objects_of_any_kind_and_claims_of_a_storage_class(api: API, ns: str) -> None:
     used = partial(reported, api, f"{ns}/resourcequotas/q")
     of_class = "gold.storageclass.storage.k8s.io"

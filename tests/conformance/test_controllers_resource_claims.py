@@ -71,6 +71,9 @@ async def test_a_pod_waits_for_its_template_with_an_event(api: API, ns: str) -> 
     assert (await until(notes))[0] == (
         'PodResourceClaim gpu: resource claim template "gpu": resourceclaimtemplate.resource.k8s.io "gpu" not found'
     )
+    waiting = (await api.get(f"{ns}/pods/p")).expect(200).json
+    assert "nodeName" not in waiting["spec"]
+    assert "conditions" not in waiting["status"]
     (await api.post(f"{path(ns)}/resourceclaimtemplates", template({}))).expect(201)
     await claim_of(api, ns, "p")
     await api.delete(f"{ns}/pods/p?gracePeriodSeconds=0")

@@ -34,7 +34,7 @@ class Storage:
         self.api, self.ns = api, ns
         self.name = f"test-{secrets.token_hex(4)}"
 
-    async def volume(self, size: str, policy: str = "Retain") -> str:
+    async def volume(self, size: str, policy: str = "Retain", **more: Any) -> str:
         name = f"{self.name}-{size.lower()}"
         spec = {
             "capacity": {"storage": size},
@@ -42,6 +42,7 @@ class Storage:
             "storageClassName": self.name,
             "persistentVolumeReclaimPolicy": policy,
             "hostPath": {"path": f"/tmp/{name}"},
+            **more,
         }
         (await self.api.post(VOLUMES, {"metadata": {"name": name}, "spec": spec})).expect(201)
         return name
@@ -141,6 +142,92 @@ async def test_a_claim_that_waits_for_its_first_consumer_is_bound_with_the_pod(s
     await storage.in_phase(f"{storage.ns}/pods/p", "Running")
 
 
+async def test_a_pod_waits_for_a_volume_that_its_node_reaches(storage: Storage) -> None:
+    await storage.storage_class("WaitForFirstConsumer")
+
+    def on(node_os: str) -> dict[str, Any]:
+        requirement = {"key": "kubernetes.io/os", "operator": "In", "values": [node_os]}
+        return {"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}}
+
+    await storage.volume("1Gi", nodeAffinity=on("plan9"))
+    await storage.claim()
+    await storage.api.post(f"{storage.ns}/pods", pod("c"))
+
+    async def waits() -> bool:
+        found = (await storage.api.get(f"{storage.ns}/pods/p")).json
+        messages = [each.get("message", "") for each in found["status"].get("conditions", [])]
+        return any("node(s) didn't find available persistent volumes to bind" in each for each in messages)
+
+    await until(waits)
+    reached = await storage.volume("2Gi", nodeAffinity=on("linux"))
+    found = await storage.bound()
+    assert found["spec"]["volumeName"] == reached
+    assert "volume.kubernetes.io/selected-node" not in found["metadata"]["annotations"]
+    await storage.in_phase(f"{storage.ns}/pods/p", "Running")
+
+
+async def test_a_deleted_volume_is_removed_after_its_claim(storage: Storage) -> None:
+    name = await storage.volume("1Gi")
+    await storage.claim()
+    await storage.bound()
+    await storage.in_phase(f"{VOLUMES}/{name}", "Bound")
+    deleted = (await storage.api.delete(f"{VOLUMES}/{name}")).expect(200).json
+    assert deleted["metadata"]["deletionTimestamp"]
+    (await storage.api.delete(f"{storage.ns}/persistentvolumeclaims/c")).expect(200)
+
+    async def gone() -> bool:
+        return (await storage.api.get(f"{VOLUMES}/{name}")).status == 404
+
+    await until(gone)
+
+
+async def test_a_provisioner_is_asked_only_where_its_class_allows(storage: Storage) -> None:
+    zones = [{"matchLabelExpressions": [{"key": "zone", "values": ["nowhere"]}]}]
+    await storage.storage_class("WaitForFirstConsumer", "example.com/none", allowedTopologies=zones)
+    await storage.claim()
+    await storage.api.post(f"{storage.ns}/pods", pod("c"))
+
+    async def waits() -> bool:
+        found = (await storage.api.get(f"{storage.ns}/pods/p")).json
+        messages = [each.get("message", "") for each in found["status"].get("conditions", [])]
+        return any("node(s) didn't find available persistent volumes to bind" in each for each in messages)
+
+    await until(waits)
+    found = (await storage.api.get(f"{storage.ns}/persistentvolumeclaims/c")).json
+    assert "annotations" not in found["metadata"]
+
+
+async def test_a_provisioner_is_named_in_two_annotations(storage: Storage) -> None:
+    await storage.storage_class("Immediate", "example.com/none")
+    await storage.claim()
+
+    async def named() -> dict[str, str] | None:
+        found = (await storage.api.get(f"{storage.ns}/persistentvolumeclaims/c")).json
+        annotations: dict[str, str] | None = found["metadata"].get("annotations")
+        return annotations
+
+    assert await until(named) == {
+        "volume.beta.kubernetes.io/storage-provisioner": "example.com/none",
+        "volume.kubernetes.io/storage-provisioner": "example.com/none",
+    }
+
+
+async def test_an_ephemeral_volume_does_not_take_the_claim_of_another(storage: Storage) -> None:
+    await storage.claim(name="p-data")
+    made = pod("c")
+    made["spec"]["volumes"] = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim()["spec"]}}}]
+    (await storage.api.post(f"{storage.ns}/pods", made)).expect(201)
+    where = storage.ns.rpartition("/")[2]
+
+    async def waits() -> bool:
+        found = (await storage.api.get(f"{storage.ns}/pods/p")).json
+        messages = [each.get("message", "") for each in found["status"].get("conditions", [])]
+        said = f"PVC {where}/p-data was not created for pod {where}/p (pod is not owner). not found"
+        return any(each.endswith(said) for each in messages)
+
+    await until(waits)
+
+
 async def test_a_claim_in_use_is_not_removed(storage: Storage) -> None:
     await storage.volume("1Gi")
     await storage.claim()
@@ -154,6 +241,27 @@ async def test_a_claim_in_use_is_not_removed(storage: Storage) -> None:
         return (await storage.api.get(f"{storage.ns}/persistentvolumeclaims/c")).status == 404
 
     await until(gone)
+
+
+async def test_finalizers_that_protect_storage_come_back(storage: Storage) -> None:
+    volume = await storage.volume("1Gi")
+    await storage.claim()
+    body = {"metadata": {"name": storage.name}, "driverName": "csi.example.com", "parameters": {"a": "b"}}
+    (await storage.api.post(ATTRIBUTES, body)).expect(201)
+    paths = {
+        f"{storage.ns}/persistentvolumeclaims/c": "kubernetes.io/pvc-protection",
+        f"{VOLUMES}/{volume}": "kubernetes.io/pv-protection",
+        f"{ATTRIBUTES}/{storage.name}": "kubernetes.io/vac-protection",
+    }
+    for path in paths:
+        (await storage.api.patch(path, {"metadata": {"finalizers": None}})).expect(200)
+
+    async def protected() -> bool:
+        found = [(await storage.api.get(path)).expect(200).json["metadata"].get("finalizers") for path in paths]
+        return found == [[finalizer] for finalizer in paths.values()]
+
+    await until(protected)
+    await storage.api.delete(f"{ATTRIBUTES}/{storage.name}")
 
 
 async def test_an_attributes_class_that_nothing_uses_is_removed(storage: Storage) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from conformance.definitions import CRDS, crd
 from conformance.rawapi import API, until
 
 YAML = {"content-type": "application/yaml"}
@@ -168,6 +169,62 @@ async def rejected(api: API, ns: str, source: Any, field: str, why: str) -> None
     [(_, at, text)] = answer.causes
     assert at == f"spec.volumes[0].{field}"
     assert why in text
+
+
+DIGITS = "9" * 5000
+
+
+async def test_numbers_with_thousands_of_digits_are_invalid_everywhere(api: API, ns: str) -> None:
+    policies = ns.replace("/api/v1", "/apis/policy/v1") + "/poddisruptionbudgets"
+    budget = {"metadata": {"name": "a"}, "spec": {"minAvailable": f"{DIGITS}%", "selector": {}}}
+    answer = (await api.post(policies, budget)).expect(422)
+    [(_, field, text)] = answer.causes
+    assert (field, text.endswith("must not be greater than 100%")) == ("spec.minAvailable", True)
+    (await api.post(policies, budget | {"spec": {"minAvailable": f"{'0' * 5000}100%"}})).expect(201)
+    group = f"{ns.rpartition('/')[2]}.example.com"
+    body = crd("digits", group)
+    properties = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"].setdefault("properties", {})
+    properties["text"] = {"type": "string", "x-kubernetes-validations": [{"rule": f"size(self) < {DIGITS}"}]}
+    answer = (await api.post(CRDS, body)).expect(422)
+    assert "invalid int literal" in answer.message
+    properties["text"] = {"type": "string", "x-kubernetes-validations": [{"rule": f"self == '' || {DIGITS}u > 1u"}]}
+    assert "invalid uint literal" in (await api.post(CRDS, body)).expect(422).message
+    properties["text"] = {"type": "string", "format": "ipv4"}
+    (await api.post(CRDS, body)).expect(201)
+    path = f"{ns.replace('/api/v1', f'/apis/{group}/v1')}/digits"
+
+    async def is_served() -> bool:
+        return (await api.get(path)).status == 200
+
+    await until(is_served)
+    digits = {"apiVersion": f"{group}/v1", "kind": "Gizmo", "metadata": {"name": "a"}, "text": f"1.2.3.{DIGITS}"}
+    answer = await api.post(path, digits)
+    assert "in body must be of type ipv4" in answer.expect(422).message
+    await api.delete(f"{CRDS}/digits.{group}")
+
+
+@pytest.mark.parametrize(
+    ("subresource", "patch", "lists"),
+    [
+        ("", {"metadata": {"finalizers": [{"a": 5}]}}, "[[a.b/c] [map[a:5]]]"),
+        ("", {"metadata": {"finalizers": ["x", 5]}}, "[[a.b/c] [x 5]]"),
+        ("", {"metadata": {"$deleteFromPrimitiveList/finalizers": [5]}}, "[[a.b/c] [5]]"),
+        ("", {"spec": {"containers": [5]}}, "[[map[image:b "),
+        ("", {"spec": {"containers": [None]}}, "[[map[image:b "),
+        ("/status", {"status": {"podIPs": [{"ip": "1.2.3.4"}, 2147483648]}}, "[[map[ip:5.6.7.8]] [map[ip:1.2.3.4] 2"),
+    ],
+    ids=lambda each: str(each)[:30],
+)
+async def test_a_strategic_patch_does_not_merge_values_of_different_types(
+    api: API, ns: str, subresource: str, patch: Any, lists: str
+) -> None:
+    spec = {"containers": [{"name": "a", "image": "b"}]}
+    pod = f"{ns}/pods/a"
+    (await api.post(f"{ns}/pods", {"metadata": {"name": "a", "finalizers": ["a.b/c"]}, "spec": spec})).expect(201)
+    (await api.patch(f"{pod}/status", {"status": {"podIP": "5.6.7.8", "podIPs": [{"ip": "5.6.7.8"}]}})).expect(200)
+    answer = (await api.patch(f"{pod}{subresource}", patch, "strategic")).expect(500)
+    assert answer.message.startswith(f"list element types are not identical: {lists}")
+    (await api.patch(pod, {"metadata": {"finalizers": None}})).expect(200)
 
 
 @pytest_asyncio.fixture

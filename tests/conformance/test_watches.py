@@ -217,3 +217,8 @@ async def test_events_are_selected_by_the_field_names_of_their_version(api: API,
     for path, name in ((f"{ns}/events", "reportingComponent"), (newer, "reportingController")):
         found = (await api.get(f"{path}?fieldSelector={name}%3D")).expect(200).json["items"]
         assert [each["metadata"]["name"] for each in found] == ["e"]
+
+
+async def test_a_watch_in_yaml_is_refused(api: API, ns: str) -> None:
+    refused = (await api.get(f"{ns}/configmaps?watch=true", accept="application/yaml")).expect(406)
+    assert b"only the following media types are accepted: application/json;stream=watch" in refused.body

@@ -209,6 +209,43 @@ async def test_status_and_spec_are_written_separately(api: API, ns: str) -> None
     assert "minReadySeconds" not in found["spec"]
 
 
+async def test_the_status_of_a_pod_is_written_without_its_deletion_time_and_owners(api: API, ns: str) -> None:
+    spec = {"containers": [{"name": "c", "image": "nginx:1"}], "schedulerName": "none"}
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "1"}
+    written = (await api.post(f"{ns}/pods", {"metadata": {"name": "p"}, "spec": spec})).expect(201).json
+    times = {"deletionTimestamp": "2026-01-31T12:00:00Z", "ownerReferences": [owner]}
+    written["metadata"] |= {**times, "labels": {"kept": "yes"}}
+    written["status"]["phase"] = "Running"
+    answer = (await api.put(f"{ns}/pods/p/status", written)).expect(200).json
+    assert (answer["status"]["phase"], answer["metadata"]["labels"]) == ("Running", {"kept": "yes"})
+    patched = (await api.patch(f"{ns}/pods/p/status", {"metadata": times, "status": {"reason": "x"}})).expect(200).json
+    assert patched["status"]["reason"] == "x"
+    assert not times.keys() & {*answer["metadata"], *patched["metadata"]}
+
+
+async def test_the_status_of_newer_kinds_is_written_without_labels(api: API, ns: str) -> None:
+    name = ns.rpartition("/")[2]
+    groups = ns.replace("/api/v1", "/apis/resource.k8s.io/v1")
+    attachment = {"attacher": "example.com", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    objects: dict[str, dict[str, Any]] = {
+        f"{groups}/resourceclaims": {},
+        "/apis/storage.k8s.io/v1/volumeattachments": attachment,
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["x"], "apiVersions": ["v1"], "resources": ["y"],
+                                                    "operations": ["CREATE"]}]},
+            "validations": [{"expression": "true"}],
+        },
+    }  # fmt: skip
+    for path, spec in objects.items():
+        body = {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": spec}
+        (await api.post(path, body)).expect(201)
+        change = {"metadata": {"labels": {"a": "c"}, "annotations": {"d": "e"}, "finalizers": ["example.com/f"]}}
+        metadata = (await api.patch(f"{path}/{name}/status", change)).expect(200).json["metadata"]
+        assert metadata["labels"] == {"a": "b"}
+        assert not {"annotations", "finalizers"} & metadata.keys()
+        (await api.delete(f"{path}/{name}")).expect(200)
+
+
 async def test_the_scale_subresource_reads_and_sets_replicas(api: API, ns: str) -> None:
     path = ns.replace("/api/v1", "/apis/apps/v1")
     await api.post(f"{path}/deployments", deployment("d", replicas=0, paused=True))

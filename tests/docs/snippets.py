@@ -7,8 +7,11 @@ as the README, each block is a separate program.
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +39,17 @@ class Program(NamedTuple):
         """The names of its tests."""
         body = ast.parse(self.source).body
         return [each.name for each in body if isinstance(each, ast.AsyncFunctionDef) and each.name.startswith("test_")]
+
+
+def loaded(program: Program, folder: Path) -> ModuleType:
+    """Import the module of a program from its file in `folder`."""
+    spec = importlib.util.spec_from_file_location(program.name, folder / f"{program.name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[program.name] = module  # annotations of its models are looked up here
+    spec.loader.exec_module(module)
+    return module
 
 
 def programs() -> list[Program]:

@@ -81,7 +81,7 @@ def kopf_operator(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
         pytest.skip("Kopf cannot be had")
     handlers = tmp_path_factory.mktemp("kopf") / "handlers.py"
     handlers.write_text(shown("coming-from-kopf.md", "python")["handlers.py"])
-    python = peers[0].widgets[0]
+    python = peers[0].operators["widgets"][0]
     return (python, "-m", "kopf", "run", "--standalone", str(handlers))
 
 

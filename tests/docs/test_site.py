@@ -116,7 +116,7 @@ def paths(entries: list[navigation.Entry]) -> list[str]:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     listed = paths(navigation.entries(ROOT / "docs/README.md"))
-    inner = set(ROOT.glob("examples/*/*/**/README.md"))  # linked from the README of the example
+    inner = set(ROOT.glob("examples/*/*/**/*.md"))  # linked from the README of the example
     expected = [str(page.relative_to(ROOT)) for page in pages.pages(ROOT) if page not in inner]
     expected += [f"docs/api/{name}.md" for name in reference.PACKAGES]
     assert sorted(listed) == sorted(expected)

@@ -15,7 +15,7 @@ import pytest
 from docs.browser import CHROMIUM, Browser, browser
 from docs.snippets import ROOT
 
-pytestmark = pytest.mark.xdist_group("site")
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("site")]
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine: apt-get install chromium")
 
 

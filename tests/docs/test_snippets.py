@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from docs.snippets import ROOT, Program, programs
+from docs.snippets import ROOT, Program, loaded, programs
 from kubewright.models import custom_resource_definitions, kinds_of
 from kubewright.testing import Cluster
 
@@ -49,16 +47,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_type_checker_accepts_the_programs_in_strict_mode(command: list[str], folder: Path) -> None:
     done = subprocess.run([sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def loaded(program: Program, folder: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(program.name, folder / f"{program.name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[program.name] = module  # annotations of its models are looked up here
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

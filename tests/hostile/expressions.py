@@ -38,6 +38,9 @@ _INTS: Final = (
     "100000",
 )
 _FUNCTIONS: Final = (
+    "jsonpatch.escapeKey(dyn({any}))",
+    "dyn({any}).startsWith({string})",
+    "isURL(dyn({any}))",
     "size({string})",
     "int({string})",
     "uint({string})",

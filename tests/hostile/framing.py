@@ -107,7 +107,9 @@ _ENDINGS: Final[tuple[Ending, ...]] = ("silence", "silence", "half-close", "abor
 def framing(rng: Random) -> list[Exchange]:
     """Send bytes that are nearly HTTP, in pieces."""
     pick = rng.random()
-    if pick < 0.25:
+    if pick < 0.05:
+        data = _flood(rng)
+    elif pick < 0.25:
         data = _upgrade(rng)
     elif pick < 0.35:
         data = rng.choice(
@@ -150,6 +152,18 @@ def _message(rng: Random) -> bytes:
         + b"\r\n"
         + rng.choice((body, body, rng.choice(_CHUNKS)))
     )
+
+
+def _flood(rng: Random) -> bytes:
+    """Return many small things in a row, of which each is cheap."""
+    count = rng.choice((500, 3000, 10_000))
+    if rng.random() < 0.4:
+        return rng.choice(_HEADS[:3]).join([b""] + [b"\r\n"] * count)
+    if rng.random() < 0.5:
+        return _HEADS[3] + b"Transfer-Encoding: chunked\r\n\r\n" + rng.choice(_CHUNKS[:1] + _CHUNKS[3:4]) * count
+    upgrade = rng.choice(_UPGRADES[:1] + _UPGRADES[-1:])
+    head = b"GET " + rng.choice(_STREAMED) + b" HTTP/1.1\r\nHost: a\r\n" + upgrade + b"\r\n"
+    return head + _frame(rng) * count
 
 
 def _upgrade(rng: Random) -> bytes:

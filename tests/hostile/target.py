@@ -57,6 +57,7 @@ _EXCUSED: Final = (
     "doesn't match $setElementOrder list",
     "unknown patch type",  # strategic patches
     "cannot merge lists without merge key",
+    "list element types are not identical: ",
     "unable to find api field in struct",
     "does not contain declared merge key",
 )

@@ -97,6 +97,11 @@ def _token(rng: Random) -> str:
     return rng.choice((text, text.rstrip("="), text[:-3], values.scalar(rng), "e30", "bnVsbA", "W10"))
 
 
+def _costly(rng: Random) -> str:
+    """Return a selector with about as many requirements as a server accepts."""
+    return ",".join(f"k{number}!=a" for number in range(rng.choice((1500, 1999, 2000, 2001))))
+
+
 def query(rng: Random) -> str:
     """Return a query string with some of the parameters that the API knows."""
     numbers = (
@@ -121,7 +126,7 @@ def query(rng: Random) -> str:
     )
     flags = ("true", "false", "1", "0", "", "TRUE", "t", "x")
     choices: dict[str, Sequence[str]] = {
-        "labelSelector": (selector(rng), "a=b", ""),
+        "labelSelector": (selector(rng), "a=b", "", _costly(rng)),
         "fieldSelector": (field_selector(rng), "metadata.name=a", ""),
         "limit": numbers,
         "continue": (_token(rng),),

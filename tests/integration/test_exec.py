@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -18,7 +19,9 @@ from integration.kubectl import KUBECTL, OVER_SPDY, Kubectl, at_terminal
 from integration.programs import SLEEP, Programs, ended, is_running
 from integration.programs import programs as programs
 from kubewright.apis.core.v1 import Pod
+from kubewright.client import ExecResult
 from kubewright.client._patch import MergePatch
+from kubewright.machinery.errors import BadRequest, CommandFailed, DeadlineExceeded, NotFound
 from kubewright.models import PolicyRule
 from kubewright.testing import Cluster, eventually
 from kubewright_controlplane.kubelet.images import STAND_INS, Image
@@ -53,6 +56,40 @@ async def test_standard_input_arrives_with_its_end(programs: Programs, kubectl: 
     given = "line\n" * 200_000
     count = "import sys; print(len(sys.stdin.read()))"
     assert await kubectl("exec", "-i", "p", "--", *PYTHON, count, given=given) == f"{len(given)}\n"
+
+
+async def test_the_client_runs_commands(programs: Programs, cluster: Cluster, namespace: str) -> None:
+    await programs.run(SLEEP)
+
+    async def run(program: str, **options: Any) -> ExecResult:
+        return await cluster.client.exec("p", [*PYTHON, program], namespace=namespace, **options)
+
+    said = await run("import sys; print('out'); print('err', file=sys.stderr)")
+    assert said == ExecResult(0, b"out\n", b"err\n")
+    given = b"line\n" * 200_000
+    counted = await run("import sys; print(len(sys.stdin.read()))", stdin=given)
+    assert counted.stdout == b"%d\n" % len(given)
+    assert (await run("print(open(0).read())", stdin=b"")).stdout == b"\n"
+    assert (await run("print('x' * 3_000_000)", limit=4_000_000)).stdout == b"x" * 3_000_000 + b"\n"
+
+
+async def test_the_client_reports_why_a_command_failed(programs: Programs, cluster: Cluster, namespace: str) -> None:
+    await programs.run(SLEEP)
+    client, fail = cluster.client, [*PYTHON, "import sys; print('some'); sys.exit('no disk')"]
+    with pytest.raises(CommandFailed, match=r"python.* in Pod .*/p ended with exit code 1: no disk") as caught:
+        await client.exec("p", fail, namespace=namespace)
+    assert (caught.value.exit_code, caught.value.stdout) == (1, b"some\n")
+    assert (await client.exec("p", fail, namespace=namespace, check=False)).exit_code == 1
+    with pytest.raises(CommandFailed, match="the output has more than 10 bytes; raise `limit`"):
+        await client.exec("p", [*PYTHON, "print('x' * 100_000)"], namespace=namespace, limit=10)
+    with pytest.raises(DeadlineExceeded, match=r"it did not end within 0\.3 s; raise `timeout`"):
+        await client.exec("p", [*PYTHON, SLEEP], namespace=namespace, timeout=0.3)
+    with pytest.raises(CommandFailed, match="/bin/nothing"):
+        await client.exec("p", ["/bin/nothing"], namespace=namespace)
+    with pytest.raises(NotFound):
+        await client.exec("q", fail, namespace=namespace)
+    with pytest.raises(BadRequest, match="container"):
+        await client.exec("p", fail, namespace=namespace, container="other")
 
 
 async def test_large_output_arrives_complete(programs: Programs, kubectl: Kubectl) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.command import COMMAND
+from integration.command import run
 from integration.kubectl import KUBECTL, Kubectl
 from integration.manifests import GOLDEN, by_name, each_project, installer, name, needs_kubectl
 from integration.manifests import kubectl as kubectl
@@ -51,7 +51,8 @@ def test_an_overlay_has_the_objects_of_settings_with_its_prefix_and_namespace(pr
     built = kustomize(here / "overlay")
     settings = with_setting((here / "pyproject.toml").read_text(), "namespace", "elsewhere")
     (here / "pyproject.toml").write_text(with_setting(settings, "name-prefix", f"staging-{prefix}"))
-    subprocess.run([COMMAND, "generate", "installer"], cwd=here, capture_output=True, check=True)
+    status, said = run("generate", "installer", folder=here)
+    assert status == 0, said
     assert by_name(built) == by_name(installer(here))
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from kubewright import APIError, ConfigError, CustomResource, Invalid, Manager, Model, ObjectMeta
 from kubewright.apis.admissionregistration.v1 import (

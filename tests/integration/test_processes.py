@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from integration.programs import programs as programs
 from kubewright import ObjectMeta
 from kubewright.apis.core.v1 import ConfigMap, Pod, Secret
 from kubewright.apis.rbac.v1 import Role, RoleBinding, RoleRef, Subject
-from kubewright.client._patch import MergePatch
+from kubewright.client._patch import MergePatch, StrategicPatch
 from kubewright.client._transport import HTTPTransport
 from kubewright.http.message import Request
 from kubewright.models import PolicyRule, codec, role
@@ -208,6 +209,31 @@ async def test_a_killed_process_is_restarted(programs: Programs) -> None:
     assert (last.terminated.exit_code, last.terminated.reason) == (137, "Error")
     assert process_id(await programs.says("\n")) != pid
     assert process_id(await programs.log("previous=true")) == pid
+
+
+async def test_a_resized_container_is_restarted_only_if_its_policy_says_so(programs: Programs) -> None:
+    show = "import os; print(os.environ['CPU'], flush=True); " + SLEEP
+    container: dict[str, Any] = {
+        "image": programs.image(show),
+        "env": [{"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu", "divisor": "1m"}}}],
+        "resources": {"requests": {"cpu": "100m", "memory": "8Mi"}},
+    }
+    restarts = {"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}
+    await programs.pod([{**container, **restarts}, container, {"image": "nginx"}])
+    pod = await programs.until(is_running)
+    assert [each.resources.requests if each.resources else None for each in pod.status.container_statuses] == [
+        {"cpu": "100m", "memory": "8Mi"}, {"cpu": "100m", "memory": "8Mi"}, {},
+    ]  # fmt: skip
+    sizes = [{"name": f"c{number}", "resources": {"requests": {"cpu": "250m"}}} for number in range(2)]
+    await programs.client.patch(pod, StrategicPatch({"spec": {"containers": sizes}}), subresource="resize")
+
+    def resized(pod: Pod) -> bool:
+        allocated = [each.allocated_resources.get("cpu") for each in pod.status.container_statuses]
+        return allocated == ["250m", "250m", None] and status(pod).restart_count == 1 and is_running(pod)
+
+    pod = await programs.until(resized)
+    assert status(pod, 1).restart_count == 0
+    assert "250" in await programs.log("container=c0")
 
 
 async def test_a_program_that_fails_repeatedly_is_restarted_with_backoff(programs: Programs) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from images import write_base, write_wheel
-from integration.command import COMMAND
+from integration import forked
+from integration.command import COMMAND, run
 from integration.making import files, make
 
 ROOT = Path(__file__).parents[2]
@@ -48,14 +49,15 @@ def test_a_fresh_project_is_deployed_and_works(form: str, tmp_path: Path) -> Non
 
 
 def test_a_project_without_a_kind_passes_them_too(tmp_path: Path) -> None:
-    command = [COMMAND, "init", "--domain", "my.domain", "--project-name", "empty"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    status, said = run("init", "--domain", "my.domain", "--project-name", "empty", folder=tmp_path)
+    assert status == 0, said
     assert "1 passed" in make("test", tmp_path, "--assume-old=vet")  # the test above checks the types
 
 
 def test_the_test_of_a_conversion_passes_when_a_version_is_no_longer_served(tmp_path: Path) -> None:
     def kubewright(*arguments: str) -> None:
-        subprocess.run([COMMAND, *arguments], cwd=tmp_path, check=True, capture_output=True)
+        status, said = run(*arguments, folder=tmp_path)
+        assert status == 0, said
 
     kubewright("init", "--domain", "my.domain", "--project-name", "web")
     for each in ("v1", "v2"):
@@ -77,7 +79,7 @@ def test_an_image_is_made_of_a_fresh_project_without_a_container_engine(tmp_path
     write_wheel(project / "wheels", "kubewright", version("kubewright"), "")
     command = [COMMAND, "image", "build", "--base", f"oci:{tmp_path / 'base'}"]
     alone = {"HOME": str(tmp_path), "PIP_NO_INDEX": "1", "UV_NO_INDEX": "1"}
-    done = subprocess.run(command, cwd=project, env=os.environ | alone, capture_output=True, text=True, check=False)
+    done = forked.run(*command, folder=project, environment=os.environ | alone)
     assert done.returncode == 0, done.stderr
     assert "docker.io/library/webserver-operator:latest (sha256:" in done.stdout
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 
@@ -55,6 +56,40 @@ async def test_a_client_keeps_its_pod_with_session_affinity(programs: Programs) 
         assert len({await ask(host, 8000) for _ in range(6)}) == 3
 
     await eventually(all_of_them)
+
+
+async def test_a_service_forwards_nothing_from_clients_that_are_cut_off(programs: Programs) -> None:
+    await run(programs, "one")
+    service = await expose(programs)
+    host = service.spec.cluster_ip or ""
+    await eventually(ask, host, 8000)
+    existing = await asyncio.open_connection(host, 8000)
+    await cut_off(programs, "127.0.0.0/24, 127.9.9.9")
+
+    async def is_cut_off() -> None:
+        with Datagrams() as lost:
+            try:
+                answer = await asyncio.wait_for(lost.ask(host, 8001), 0.3)
+            except TimeoutError:
+                return
+        raise AssertionError(answer)
+
+    await eventually(is_cut_off)
+    existing[1].write(b"late")
+    existing[1].write_eof()
+    answers = asyncio.gather(existing[0].read(), ask(host, 8000))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(answers), 0.3)
+    await cut_off(programs, None)
+    assert tuple(await answers) == (b"late one", "hello one")
+    existing[1].close()
+    await cut_off(programs, "one")
+    await programs.events("InvalidAnnotation")
+
+
+async def cut_off(programs: Programs, value: str | None) -> None:
+    change = MergePatch({"metadata": {"annotations": {"simulation.kubewright.dev/cut-off-from": value}}})
+    await programs.client.patch(Service, change, name="web", namespace=programs.namespace)
 
 
 async def test_a_port_is_open_while_a_pod_is_ready(programs: Programs) -> None:

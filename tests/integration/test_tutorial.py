@@ -1,6 +1,6 @@
 """The tutorials, from an empty folder to a deployed and removed operator: their commands print what the pages show.
 
-`make transcripts` records their output. `make test` replays the first page, `make test-long` the second one.
+`make transcripts` records their output. `make test-long` replays both pages, and CI the first one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ OF_RELEASE_3 = """    storage=False,
 """What the commands of the second page add to v1alpha1."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(KUBECTL is None, reason="needs kubectl: `make controlplane` builds it")
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 @pytest.mark.xdist_group("node port 30010")

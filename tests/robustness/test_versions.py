@@ -53,7 +53,7 @@ class World:
         of = {"v1alpha1": (OLD, OLD_WRITERS), "v1": (NEW, NEW_WRITERS)}
         for kind, writers in (of[each] for each in versions):
             self._work |= {f"list {kind.__api__.version}", *(each.name for each in writers)}
-            self._running.append(asyncio.create_task(self.clients.read(kind, 0.2)))
+            self._running.append(asyncio.create_task(self.clients.read(kind, 0.5)))
             self._running += [asyncio.create_task(self.clients.write(each, 0.4)) for each in writers]
 
     def make(self) -> None:
@@ -120,7 +120,7 @@ async def world(
     chance = random.Random(SEED)
     async with cluster.service_account(RULES, namespace=namespace) as account:
         releases = Releases(cluster, cluster.kubeconfig(account), tmp_path)
-        clients = Clients(cluster.client, namespace, chance, *(names(12, 12) if is_long else names(4, 3)))
+        clients = Clients(cluster.client, namespace, chance, *(names(12, 12) if is_long else names(8, 3)))
         world = World(cluster, releases, clients)
         try:
             await releases.remove()  # other tests have installed the CRD of another release
@@ -189,7 +189,7 @@ class AtWrite:
 @pytest.mark.parametrize(
     ("victim", "every"),
     [
-        ("operator", 12),
+        ("operator", 24),
         pytest.param("operator", 1, marks=pytest.mark.long),
         pytest.param("migration", 1, marks=pytest.mark.long),
     ],

@@ -26,6 +26,7 @@ from kubewright.machinery.errors import (
     APIError,
     Conflict,
     ConnectionFailed,
+    DeadlineExceeded,
     InternalError,
     NotFound,
     ServerTimeout,
@@ -62,7 +63,7 @@ FIELDS: Final = {
 """The fields of the spec in each version."""
 
 PASSING: Final = (
-    Conflict, ConnectionFailed, InternalError, ServerTimeout, ServiceUnavailable, TooManyRequests,
+    Conflict, ConnectionFailed, DeadlineExceeded, InternalError, ServerTimeout, ServiceUnavailable, TooManyRequests,
 )  # fmt: skip
 """What a client gets while the webhooks are down, or while the API server takes over a changed CRD."""
 
@@ -325,15 +326,21 @@ class Clients:
                 self.promises[each.name, name] = Promise(first, first, first)
 
     async def write(self, writer: Writer, pause: float) -> None:
-        """Write until `stopping`, with `pause` seconds between two writes. Raises AssertionError for a lost write."""
+        """Write until `stopping`, with `pause` seconds between two writes. Raises AssertionError for a lost write.
+
+        The pause is longer if writes are slow: otherwise clients that read before they write would find no moment for
+        an update without a conflict.
+        """
+        clock = asyncio.get_running_loop().time
         while not self.stopping:
+            began = clock()
             name = self.chance.choice(self.names)
             promise = self.promises[writer.name, name]
             promise.tried += 1
             number = promise.tried
             await self._until_done(writer.name, writer.write, self.client, self.namespace, name, number)
             promise.acknowledged = number
-            await asyncio.sleep(pause)
+            await asyncio.sleep(max(pause, 2 * (clock() - began)))
 
     async def read(self, kind: type[Unstructured], pause: float) -> None:
         """Get and list until `stopping`. Raises AssertionError for an object that lost a write or has a wrong shape."""

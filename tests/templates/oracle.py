@@ -32,7 +32,7 @@ def corpus() -> Iterator[Case]:
         is_language = path.stem == "language"
         for line in filter(None, path.read_text().splitlines()):
             for missing, ints in _VARIANTS if is_language else _VARIANTS[:1]:
-                functions = "none" if path.stem in ("language", "format") else "sprig"
+                functions = {"language": "none", "format": "none", "yaml": "kudo"}.get(path.stem, "sprig")
                 yield {"template": line, "missing": missing, "ints": ints, "functions": functions}
 
 

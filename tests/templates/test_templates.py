@@ -107,6 +107,7 @@ def test_values_that_are_not_json_are_rejected() -> None:
         "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
         "{{ if true }}" * 5000 + "{{ end }}" * 5000,
         '{{ fromJson (repeat 100000 "[") | toJson }}{{ until 10000000 }}',
+        "{{ 0x" + "f" * 100_000 + " }}",
     ],
 )
 def test_a_hostile_template_ends_with_an_error(text: str) -> None:
@@ -224,3 +225,19 @@ def test_an_operator_without_templates_does_not_load_them() -> None:
         "from kubewright.templates import SPRIG; assert not {'cryptography', 're2', 'bcrypt'} & set(sys.modules)\n"
     )
     subprocess.run((sys.executable, "-c", code), check=True)
+
+
+def test_the_fields_that_a_template_reads_are_found_without_rendering_it() -> None:
+    templates = Templates(SPRIG)
+    text = """{{ define "part" }}{{ .Size }}{{ $.Other }}{{ end -}}
+{{ if eq .Name (upper $.Kind) }}{{ .A.B }}{{ else }}{{ .C }}{{ end }}
+{{ range .Items }}{{ .NotAField }}{{ $.D }}{{ else }}{{ .E }}{{ end }}
+{{ with .F }}{{ .G }}{{ end }}{{ with $x := lower .H }}{{ .NotAField }}{{ $x.I }}{{ end }}
+{{ template "part" .Spec }}{{ template "part" (dict "a" .J) }}{{ (index .K 0).L }}"""
+    templates.parse("file.yaml", text)
+    found = [(".".join(each.path), each.line) for each in templates.references("file.yaml")]
+    assert found == [
+        ("Name", 2), ("Kind", 2), ("A.B", 2), ("C", 2), ("Items", 3), ("D", 3), ("E", 3), ("F", 4), ("F.G", 4),
+        ("H", 4), ("Spec", 5), ("Spec.Size", 1), ("Spec.Other", 1), ("J", 5), ("K", 5),
+    ]  # fmt: skip
+    assert templates.references("absent") == []

@@ -15,9 +15,9 @@ SERVER = (
 )
 
 HEAVY = (
-    "click", "cryptography", "jinja2", "opentelemetry", "prometheus_client", "pytest", "re2", "sqlite3", "uvloop",
-    "yaml", "bz2", "email", "hashlib", "http.client", "lzma", "multiprocessing", "shutil", "tempfile", "unittest",
-    "urllib.request", "xml", "zipfile",
+    "click", "cryptography", "h11", "jinja2", "opentelemetry", "prometheus_client", "pytest", "re2", "sqlite3",
+    "uvloop", "wsproto", "yaml", "bz2", "email", "hashlib", "http", "json.decoder", "lzma", "multiprocessing",
+    "pkgutil", "shutil", "sysconfig", "tempfile", "unittest", "urllib.request", "xml", "zipfile",
 )  # fmt: skip
 """Modules that are loaded when needed: for the first scrape, the first kubeconfig, or the event loop."""
 
@@ -50,6 +50,12 @@ def test_an_operator_loads_only_the_built_in_kinds_that_it_names_and_their_depen
     kinds = within(loaded_by(OPERATOR), ("kubewright.apis",))
     assert "kubewright.apis.apps.v1" in kinds
     assert not within(kinds, ("kubewright.apis.batch", "kubewright.apis.rbac", "kubewright.apis.storage"))
+
+
+def test_an_operator_that_names_no_built_in_kind_loads_only_that_of_its_lease() -> None:
+    names_none = OPERATOR.replace("from kubewright.apis.apps.v1 import Deployment", "").replace("Deployment", "")
+    kinds = within(loaded_by(names_none), ("kubewright.apis",))
+    assert not within(kinds, ("kubewright.apis.core", "kubewright.apis.events", "kubewright.apis.apps"))
 
 
 def test_an_operator_without_webhooks_loads_nothing_of_them() -> None:

@@ -7,7 +7,8 @@ link `current` next to it points to the latest build. kwok's stages, which defin
 are in `<hash>/stages`. If the build exists already, the script only prints its directory.
 
 With `--conformance`, the script builds the conformance suite of Kubernetes instead: `e2e.test`, `agnhost` and kubectl,
-in `conformance-<hash>/bin`.
+in `conformance-<hash>/bin`. With `--etcd`, it builds the versions of etcd that examples/etcd-operator runs: etcd and
+etcdutl, in `etcd-<hash>/bin/<version>`. The link `etcd` points to the latest build of these.
 
 The script prints progress on standard error and the directory of the binaries on standard output, so that
 `export KUBEBUILDER_ASSETS=$(python tools/controlplane/build.py)` works. It uses only the standard library.
@@ -62,6 +63,12 @@ CONFORMANCE = (
 )
 """A name that ends with `.test` is built from the tests of its package."""
 
+ETCD = tuple(
+    Binary(f"{version}/{name}", f"etcd-{version.rpartition('.')[0]}", f"go.etcd.io/etcd/{package}/v3")
+    for version in ("3.6.16", "3.7.3")
+    for name, package in (("etcd", "server"), ("etcdutl", "etcdutl"))
+)
+
 STAGES = ("pod/fast", "node/fast", "node/heartbeat-with-lease")
 """Pods and nodes become ready immediately, and nodes stay ready."""
 
@@ -74,10 +81,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build the real control plane from Go modules into a cache.")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="folder to build into (%(default)s)")
     parser.add_argument("--conformance", action="store_true", help="build the conformance suite instead")
+    parser.add_argument("--etcd", action="store_true", help="build the versions of etcd for the example instead")
     arguments = parser.parse_args()
     cache: Path = arguments.cache
+    chosen = build_conformance if arguments.conformance else build_etcd if arguments.etcd else build
     try:
-        print((build_conformance(cache) if arguments.conformance else build(cache)) / "bin")
+        print(chosen(cache) / "bin")
     except BuildError as error:
         say(f"The real control plane was not built: {error}")
         return 1
@@ -95,7 +104,7 @@ def build(cache: Path) -> Path:
         check_go()
         say(f"Building Kubernetes {KUBERNETES_VERSION}, etcd and kwok. The first build takes ten minutes on two cores.")
         build_into(target, BINARIES)
-    point_current_to(target)
+    point_to(target, "current")
     return target
 
 
@@ -106,6 +115,17 @@ def build_conformance(cache: Path) -> Path:
         check_go()
         say(f"Building the conformance suite of Kubernetes {KUBERNETES_VERSION}. The first build takes some minutes.")
         build_into(target, CONFORMANCE)
+    return target
+
+
+def build_etcd(cache: Path) -> Path:
+    """Return the directory with the `bin` of the versions of etcd, and build it if it does not exist."""
+    target = cache / f"etcd-{fingerprint_of((linker_flags(), ETCD), ETCD).rpartition('-')[2]}"
+    if not target.is_dir():
+        check_go()
+        say("Building the versions of etcd for examples/etcd-operator. The first build takes some minutes.")
+        build_into(target, ETCD)
+    point_to(target, "etcd")
     return target
 
 
@@ -154,6 +174,7 @@ def compile_into(directory: Path, binaries: Sequence[Binary]) -> None:
         say(f"  [{number}/{len(binaries)}] {binary.name} ...")
         started = time.monotonic()
         command = ("test", "-c", "-vet=off") if binary.name.endswith(".test") else ("build",)
+        (directory / binary.name).parent.mkdir(exist_ok=True)
         flags = ("-trimpath", "-ldflags", linker_flags(), "-o", str(directory / binary.name))
         built = go(*command, *flags, binary.package, module=binary.module)
         if built.returncode != 0:
@@ -194,12 +215,12 @@ def go(*arguments: str, module: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def point_current_to(target: Path) -> None:
-    """Replace the `current` link in one step, so that a reader always finds one."""
-    link = target.parent / "current"
+def point_to(target: Path, name: str) -> None:
+    """Replace a link to the latest build in one step, so that a reader always finds one."""
+    link = target.parent / name
     if link.is_symlink() and link.readlink() == Path(target.name):
         return
-    fresh = target.parent / f".current-{os.getpid()}"
+    fresh = target.parent / f".{name}-{os.getpid()}"
     fresh.symlink_to(target.name)
     fresh.replace(link)
 

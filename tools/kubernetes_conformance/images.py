@@ -1,6 +1,7 @@
 """The images of the suite that run as processes: agnhost, pause and busybox, from what this machine has.
 
-agnhost is built with the suite. Its image also has common tools, which are those of this machine's busybox and curl.
+agnhost is built with the suite. Its image also has common tools: those of busybox, and curl, dig and getent, as this
+machine has them.
 The shell is bash: the shells of Debian drop variables such as `data-1`, which that of the image busybox keeps.
 """
 
@@ -23,6 +24,8 @@ _PROGRAMS: Final = {
     "bwrap": "bubblewrap",
     "busybox": "busybox-static",
     "curl": "curl",
+    "dig": "bind9-dnsutils",
+    "getent": "libc-bin",
 }
 """The programs that the machine needs, and their packages in Debian."""
 _NAME_FILES: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
@@ -46,7 +49,7 @@ def write_images(binaries: Path, folder: Path) -> Path:
     shutil.copy(binaries / "agnhost", root / "agnhost")
     (root / "agnhost-2").symlink_to("agnhost")
     _copy_busybox(_program("busybox"), root / "bin")
-    for name in ("bash", "curl"):
+    for name in ("bash", "curl", "dig", "getent"):
         _copy_with_libraries(_program(name), root / "usr" / "bin" / name, root)
     (root / "bin" / "sh").symlink_to("../usr/bin/bash")
     for name in _NAME_FILES:
@@ -59,6 +62,7 @@ def write_images(binaries: Path, folder: Path) -> Path:
         f"{_REGISTRY}/agnhost:*": {"command": ["/agnhost"], "args": ["pause"], "root": str(root)},
         "registry.k8s.io/pause:*": {"command": ["/agnhost", "pause"], "root": str(root)},
         f"{_REGISTRY}/busybox:*": {"command": ["sh"], "root": str(root)},
+        f"{_REGISTRY}/glibc-dns-testing:*": {"command": ["sh"], "root": str(root)},
     }
     table.write_text(yaml.safe_dump({"images": images}))
     table.chmod(0o600)

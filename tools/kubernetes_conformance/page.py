@@ -55,7 +55,7 @@ _COMMANDS: Final = """
 `--list` prints the cases, and `--record` writes the results and this page.
 The output of each case is in `build/kubernetes-conformance`.
 The build needs Go 1.26.
-The target `processes` needs `bash`, `bubblewrap`, `busybox-static` and `curl`.
+The target `processes` needs `bash`, `bind9-dnsutils`, `bubblewrap`, `busybox-static` and `curl`.
 CI runs the cases that need an API server alone. All cases together take about an hour or more.
 Each difference that the suite found has a case in `tests/conformance` or a unit test, which CI runs.
 """

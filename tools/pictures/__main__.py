@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tools.pictures import architecture, charts, event, tutorial, versions, write
+from tools.pictures import architecture, charts, event, trends, tutorial, versions, write
 from tools.pictures.drawing import THEMES, Drawing, Theme
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "docs" / "pictures"
 RESULTS: Final = ROOT / "benchmarks" / "results" / "latest.json"
+HISTORY: Final = RESULTS.with_name("history.jsonl")
 
 DRAWN: Final[dict[str, Callable[[Theme], Drawing]]] = {
     "architecture": architecture.draw,
@@ -24,13 +25,15 @@ DRAWN: Final[dict[str, Callable[[Theme], Drawing]]] = {
 }
 
 
-def pictures(results: Path = RESULTS) -> dict[str, str]:
+def pictures(results: Path = RESULTS, history: Path = HISTORY) -> dict[str, str]:
     """Return every picture, by the name of its file."""
     drawn = dict(DRAWN)
     measured = charts.read(results) if results.is_file() else {}
     for name, chart in charts.CHARTS.items():
         if charts.is_measured(chart, measured):
             drawn[name] = partial(charts.draw, chart, measured)
+    if runs := trends.read(history) if history.is_file() else []:
+        drawn["bench-history"] = partial(trends.draw, runs)
     return {f"{name}{theme.suffix}.svg": draw(theme).svg() for name, draw in drawn.items() for theme in THEMES}
 
 

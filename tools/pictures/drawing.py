@@ -168,6 +168,10 @@ class Drawing:
         """Draw a bar of a chart."""
         self._rectangle(x, y, max(width, 1.5), height, min(3, max(width, 1.5) / 2), f'fill="{color}"')
 
+    def dot(self, x: float, y: float, radius: float, color: str) -> None:
+        """Draw a disk, centered at a point."""
+        self._parts.append(f'<circle cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}" fill="{color}"/>')
+
     def text(
         self,
         x: float,

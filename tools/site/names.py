@@ -26,17 +26,17 @@ def defined(distributions: griffe.ModulesCollection, path: str) -> griffe.Object
 def is_shown(member: griffe.Object) -> bool:
     """Return whether a member of a class is in the reference.
 
-    A field of a dataclass, or an attribute that `__init__` assigns, is shown only if it has a docstring, because the
-    signature contains it already.
+    A field of a dataclass or struct, or an attribute that `__init__` assigns, is shown only if it has a docstring,
+    because the signature contains it already.
     """
     init = member.parent.members.get("__init__") if member.parent is not None else None
     if member.name.startswith("_"):
         return False
     if member.has_docstring or not member.is_attribute or not isinstance(init, griffe.Function):
         return True
-    if member.parent is not None and "dataclass" in member.parent.labels:
+    if not init.lineno:  # generated from the fields
         return member.name not in init.parameters
-    return not (init.lineno or 0) <= (member.lineno or 0) <= (init.endlineno or 0)
+    return not init.lineno <= (member.lineno or 0) <= (init.endlineno or 0)
 
 
 def public(module: griffe.Module) -> dict[str, griffe.Object]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from tools.site import files
 from tools.site.reference import Reference
 
-PATTERNS: Final = ("*.md", "docs/**/*.md", "designs/*.md", "benchmarks/*.md", "examples/**/README.md")
+PATTERNS: Final = ("*.md", "docs/**/*.md", "designs/*.md", "benchmarks/*.md", "examples/**/*.md")
 _LINK: Final = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
 _PICTURE: Final = re.compile(r"""<(?:img|source)\b[^>]*?\s(?:src|srcset)=["']([^"'\s]+)["']""")
 """A picture in an HTML element, for light or dark."""

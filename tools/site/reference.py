@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import griffe
-from tools.site import docstrings, names, signatures
+from tools.site import docstrings, names, signatures, structs
 
 DISTRIBUTIONS: Final = ("kubewright", "kubewright_controlplane", "kubewright_cli")
 
@@ -31,6 +31,11 @@ PACKAGES: Final = (
     "kubewright.controllers",
     "kubewright.controllers.predicates",
     "kubewright.controllers.sources",
+    "kubewright.packages",
+    "kubewright.plans",
+    "kubewright.plans.engine",
+    "kubewright.health",
+    "kubewright.certificates",
     "kubewright.webhooks",
     "kubewright.policies",
     "kubewright.templates",
@@ -59,6 +64,8 @@ class Reference:
     """The packages, read without importing them."""
 
     def __init__(self, distributions: griffe.ModulesCollection) -> None:
+        for each in DISTRIBUTIONS:
+            structs.add_inits(names.module(distributions, each))
         self.modules = {each: names.module(distributions, each) for each in PACKAGES}
         self.pages = {name: names.public(module) for name, module in self.modules.items()}
         """The public names of each page."""

@@ -48,17 +48,30 @@ def complete(attribute: griffe.Attribute) -> None:
 
 
 def _type(attribute: griffe.Attribute) -> str | griffe.Expr | None:
-    """Return the type of a parameter, a literal, or the result of a call."""
+    """Return the type of a parameter, of an attribute of one, of a literal, or of the result of a call."""
     value = attribute.value
     init = attribute.parent.members.get("__init__") if attribute.parent is not None else None
     if isinstance(value, griffe.ExprName) and isinstance(init, griffe.Function) and value.name in init.parameters:
         return init.parameters[value.name].annotation
+    if isinstance(value, griffe.ExprAttribute) and isinstance(init, griffe.Function):
+        return _of_a_parameter(value, init)
     if isinstance(value, griffe.ExprCall) and attribute.parent is not None:
         called = names.resolve(str(value.function), attribute.parent)
         if isinstance(called, griffe.Function):
             return called.returns
         return value.function if isinstance(called, griffe.Class) else None
     return _of_literal(str(value))
+
+
+def _of_a_parameter(value: griffe.ExprAttribute, init: griffe.Function) -> str | griffe.Expr | None:
+    """Return the type of `shared.client`, where `shared` is a parameter."""
+    name, *rest = str(value).split(".")
+    annotation = init.parameters[name].annotation if name in init.parameters else None
+    owner = annotation.left if isinstance(annotation, griffe.ExprSubscript) else annotation
+    found = names.resolve(str(owner), init)
+    for each in rest:
+        found = names.member_of(found, each)
+    return found.annotation or _type(found) if isinstance(found, griffe.Attribute) else None
 
 
 def _of_literal(value: str) -> str | None:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/Masterminds/sprig/v3"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -42,6 +43,10 @@ func functions(name string) template.FuncMap {
 	case "kudo":
 		for _, each := range []string{"env", "expandenv", "base", "dir", "clean", "ext", "isAbs"} {
 			delete(all, each)
+		}
+		all["toYaml"] = func(value any) (string, error) {
+			text, err := yaml.Marshal(value)
+			return string(text), err
 		}
 	}
 	return all

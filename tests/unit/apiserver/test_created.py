@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.testing import VirtualClock
@@ -44,8 +45,10 @@ NODE_PORTS = range(30000, 32771)
 """Dry runs on a real server return numbers outside the range, because nothing is allocated."""
 
 
-@pytest.fixture
-async def api(clock: VirtualClock) -> AsyncIterator[API]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def api() -> AsyncIterator[API]:
+    """A server that all cases share: dry runs change nothing."""
+    clock = VirtualClock()
     every = {str(gv): True for gv in catalog.OPTIONAL}
     options = ServerOptions(clock=clock, tokens={"admin": ADMIN}, disabled_admission=QUIET, runtime_config=every)
     server = APIServer(options)
@@ -75,6 +78,7 @@ def comparable(value: Any) -> Any:
     return value
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("case", GOLDEN["created"], ids=name_of)
 async def test_a_created_object_equals_that_of_a_real_server(api: API, case: dict[str, Any]) -> None:
     made = await api.ok("POST", f"{path_of(api, case['sent'])}?dryRun=All&fieldManager=golden", case["sent"])

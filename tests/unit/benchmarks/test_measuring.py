@@ -7,12 +7,15 @@ from dataclasses import astuple
 from pathlib import Path
 
 import pytest
-from benchmarks import reconciles
+from benchmarks import counted, reconciles
 from benchmarks.cache import Answer, difference
 from benchmarks.imports import import_times
+from benchmarks.instructions import write_events
+from benchmarks.peers.kubewright import widgets
 from benchmarks.pods import Identity, copied
 from benchmarks.process import ProcessFailed, running
-from benchmarks.requests import AuditLog, counted
+from benchmarks.requests import AuditLog
+from benchmarks.requests import counted as requests_of
 
 
 def audited(verb: str, stage: str = "ResponseComplete", group: str = "bench.kubewright.dev") -> bytes:
@@ -21,13 +24,13 @@ def audited(verb: str, stage: str = "ResponseComplete", group: str = "bench.kube
 
 def test_requests_are_counted_when_answered_and_watches_when_they_begin() -> None:
     log = [audited("patch"), audited("list"), audited("watch", "ResponseStarted"), audited("watch")]
-    requests = counted(log)
+    requests = requests_of(log)
     assert requests == {"patch": 1, "list": 1, "watch": 1}
     assert (requests.sent, requests.writes) == (2, 1)
 
 
 def test_access_reviews_do_not_count_as_writes() -> None:
-    requests = counted(
+    requests = requests_of(
         [
             audited("create", group="authorization.k8s.io"),
             audited("create"),
@@ -109,6 +112,23 @@ import time:        20 |      12345 | kubewright.models
 
 
 async def test_the_operator_converges_on_the_canned_answers_of_the_sdk_measurement() -> None:
-    costs = await reconciles.measure(objects=20, together=4)
+    costs = await reconciles.measure(widgets.reconcile, objects=20, together=4)
     assert costs["created"] > 0
     assert costs["updated"] > 0
+
+
+@pytest.mark.parametrize("one_pass", [False, True])
+async def test_the_counted_work_of_an_operator_is_done(one_pass: bool) -> None:
+    await counted.reconcile({"created": 32, "updated": 16}, one_pass=one_pass)
+
+
+async def test_the_counted_requests_are_answered() -> None:
+    await counted.server({"create": 2, "get": 1, "patch": 1, "apply": 1})
+
+
+async def test_the_counted_pods_are_cached(tmp_path: Path) -> None:
+    file = tmp_path / "pods.jsonl"
+    write_events(file)
+    size = len(file.read_bytes().splitlines()[0])
+    assert 3000 < size < 5000
+    await counted.pods({"listed": 30}, file)

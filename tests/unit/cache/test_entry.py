@@ -6,7 +6,7 @@ import pytest
 from tests.unit.scripted import Server, Widget, added, bookmark, modified, settle, widget
 
 from kubewright.cache import Informer, ObjectKey
-from kubewright.cache._entry import Packed, Packer
+from kubewright.cache._packing import Packed, Packer, Template
 from kubewright.client import Client
 from kubewright.machinery.json import JSONObject
 
@@ -65,6 +65,44 @@ def test_a_changed_document_is_packed_like_its_previous_version() -> None:
     data, same = packer.pack(document(1, 5), reference)
     assert same is reference
     assert len(data) < 60
+
+
+def replica(workload: int, number: int, *, restarted: bool = False, size: int = 40) -> bytes:
+    """Return a document like a Pod of a workload: some values differ, and some only in a few replicas."""
+    same, own = random.Random(workload), random.Random(f"{workload} {number}")
+    state = '"lastState":{"exitCode":1},' if restarted else ""
+    labels = ",".join(f'"label-{index}":"{same.randbytes(12).hex()}"' for index in range(size))
+    return (
+        f'{{"metadata":{{"name":"w{workload}-{own.randrange(10**6)}","labels":{{{labels}}},"resourceVersion":"{number}"}},'
+        f'"status":{{{state}"node":"node \\"{number // 4}\\" é","ip":"10.0.0.{own.randrange(256)}","n":{number % 3}}}}}'
+    ).encode()
+
+
+def test_only_the_values_in_which_replicas_differ_are_kept() -> None:
+    packer = Packer()
+    documents = [replica(workload, number, restarted=number % 7 == 5) for workload in range(30) for number in range(20)]
+    packed = [packer.pack(each) for each in documents]
+    assert list(map(unpacked, packed)) == documents
+    kept = sum(len(data) for data, _ in packed)
+    shared = {id(part): len(part) for _, unpacker in packed if unpacker is not None for part in unpacker.parts}
+    assert kept + sum(shared.values()) < sum(map(len, documents)) / 5
+    assert sum(isinstance(unpacker, Template) for _, unpacker in packed) > len(documents) / 2
+
+
+def test_a_new_version_is_packed_with_the_template_of_the_last_one() -> None:
+    packer = Packer()
+    for number in range(3):
+        packer.pack(replica(1, number))
+    _, template = packer.pack(replica(1, 3))
+    assert isinstance(template, Template)
+    for number in range(3):
+        packer.pack(replica(2, number))
+    for changed in (replica(1, 1), replica(1, 3), replica(1, 3).replace(b"10.0.", b"110.0.110.")):
+        data, same = packer.pack(changed, template)
+        assert same is template
+        assert template.unpack(data) == changed
+    for changed in (replica(1, 4), replica(1, 3, restarted=True), replica(3, 1), replica(1, 3) + b" ", b"{}"):
+        assert unpacked(packer.pack(changed, template)) == changed
 
 
 async def test_an_informer_of_many_objects_holds_them_packed(server: Server, client: Client) -> None:

@@ -178,6 +178,41 @@ async def test_events_arrive_in_order_however_the_stream_is_split(
     assert informer.lister.get("a", "d") is None
 
 
+async def test_large_events_arrive_in_order_however_the_stream_is_split(
+    server: Server, informer: Informer[Widget], diary: Diary
+) -> None:
+    stream = await synced(informer, server)
+    large = {"about": "}\n" * 2000}
+    whole = Stream.encode(
+        added(widget("a", 11, annotations=large)),
+        added(widget("b", 12)),
+        bookmark(13),
+        modified(widget("a", 14, annotations=large)),
+        deleted(widget("a", 15, annotations=large)),
+    )
+    for position in range(0, len(whole), 1009):
+        stream.send_bytes(whole[position : position + 1009])
+    await settle()
+    assert diary.lines == ["add a@11", "add b@12", "update a@14", "delete a@15"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"]", b'"spec":{},"object":{', b'"', b"\0", b"{" * 100_000],
+    ids=["bracket", "second object", "quote", "NUL", "too deep"],
+)
+async def test_a_large_event_that_is_not_json_ends_the_stream(
+    server: Server, informer: Informer[Widget], diary: Diary, damage: bytes
+) -> None:
+    stream = await synced(informer, server)
+    event = Stream.encode(added(widget("a", 11, annotations={"about": "x" * 2000})))
+    stream.send_bytes(event.replace(b'"spec"', damage, 1))
+    await settle()
+    assert stream.closed
+    assert "not an event" in str(informer.last_error)
+    assert not diary.lines
+
+
 async def test_an_object_that_was_recreated_is_reported_as_deleted_first(
     server: Server, informer: Informer[Widget], diary: Diary
 ) -> None:
@@ -394,6 +429,15 @@ async def test_objects_deleted_before_a_410_are_reported_as_deleted(
     await settle()
     assert diary.lines == ["delete c@5", "update b@4000", "add d@3999"]
     assert [event.initial for event in diary.events[-3:]] == [False, False, False]
+    assert not any(event.watched for event in diary.events), "a list may show several changes as one"
+
+
+async def test_events_of_a_watch_are_single_changes(server: Server, informer: Informer[Widget], diary: Diary) -> None:
+    stream = await synced(informer, server, widget("a", 3), widget("b", 4), version=10)
+    stream.send(modified(widget("a", 11)), deleted(widget("b", 12)), added(widget("c", 13)))
+    await settle()
+    assert diary.lines == ["add a@3", "add b@4", "update a@11", "delete b@12", "add c@13"]
+    assert [event.watched for event in diary.events] == [False, False, True, True, True]
 
 
 async def test_a_server_that_always_answers_410_is_not_flooded_with_requests(

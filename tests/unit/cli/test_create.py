@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from integration import forked
 from kubewright_cli.main import cli
 
 
@@ -25,8 +25,7 @@ def run(*arguments: str) -> Result:
 
 def generate(project: Path) -> str:
     """Return the errors of `kubewright generate` in a process of its own, which imports the types."""
-    command = [Path(sys.executable).with_name("kubewright"), "generate"]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False).stderr
+    return forked.run(forked.COMMAND, "generate", folder=project, environment=os.environ).stderr
 
 
 def create(version: str, *more: str) -> Result:
@@ -152,9 +151,21 @@ def test_settings_that_cannot_be_edited_are_named(project: Path, content: bytes)
 def test_a_file_that_cannot_be_written_is_named(project: Path) -> None:
     create("v1")
     (project / "config").write_text("a file where a folder should be")
-    command = [Path(sys.executable).with_name("kubewright"), "generate"]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    done = forked.run(forked.COMMAND, "generate", folder=project, environment=os.environ)
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ")
     assert "config" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("oldest", "image"), [("3.11", "3.14"), ("3.15", "3.15")])
+def test_the_image_and_the_workflows_use_the_recommended_python_or_a_newer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, oldest: str, image: str
+) -> None:
+    (folder := tmp_path / "shop").mkdir()
+    monkeypatch.chdir(folder)
+    assert run("init", "--domain", "example.com", "--python", oldest).exit_code == 0
+    assert f'requires-python = ">={oldest}"' in (folder / "pyproject.toml").read_text()
+    assert f"BASE_IMAGE=docker.io/library/python:{image}-slim" in (folder / "Dockerfile").read_text()
+    for workflow in ("lint", "test", "test-e2e"):
+        assert f'python-version: "{image}"' in (folder / ".github" / "workflows" / f"{workflow}.yml").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from integration import forked
 from kubewright.machinery import yaml
 from kubewright_cli.main import cli
 
@@ -37,8 +39,7 @@ def create(*arguments: str) -> Result:
 
 def run_aside(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own, which imports the types."""
-    kubewright = str(Path(sys.executable).with_name("kubewright"))
-    return subprocess.run([kubewright, *arguments], capture_output=True, text=True, check=False)
+    return forked.run(forked.COMMAND, *arguments, folder=Path.cwd(), environment=os.environ)
 
 
 def create_conversion(*arguments: str) -> subprocess.CompletedProcess[str]:

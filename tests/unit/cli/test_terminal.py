@@ -114,4 +114,4 @@ def test_help_and_completion_load_no_command() -> None:
         [sys.executable, "-c", script.format(["--help"])], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "kubewright_cli.main" in loaded
-    assert not {"asyncio", "msgspec", "yaml", "jinja2", "ssl"} & set(loaded)
+    assert not {"asyncio", "yaml", "jinja2", "ssl"} & set(loaded)

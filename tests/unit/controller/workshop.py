@@ -88,6 +88,8 @@ class Workshop:
         """Method and path of the controllers' writes."""
         self.spoil: Callable[[Request], Response | None] = lambda request: None
         """Returns an answer in place of the server's, or None."""
+        self.answered: Callable[[Request, Response], Response] = lambda request, response: response
+        """Changes the answer to a write of the controllers."""
         self.meanwhile: Callable[[Request], Awaitable[None]] | None = None
         """Called once, before the controller's next write arrives."""
         self._server = APIServer()
@@ -163,7 +165,11 @@ class Workshop:
             meanwhile, self.meanwhile = self.meanwhile, None
             if meanwhile is not None:
                 await meanwhile(request)
-        return self.spoil(request) or await self._server.handle(request)
+        spoiled = self.spoil(request)
+        if spoiled is not None:
+            return spoiled
+        response = await self._server.handle(request)
+        return response if request.method == "GET" else self.answered(request, response)
 
 
 def config_map(name: str, **data: str) -> ConfigMap:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from kubewright.apis.core.v1 import Node, Pod, PodStatus
+from kubewright.apis.core.v1 import Node, Pod, PodStatus, ResourceRequirements
 from kubewright.controllers import Request
 from kubewright_controlplane.common.network import PodAddresses
 from kubewright_controlplane.common.podresources import requests_of
@@ -192,6 +192,19 @@ def test_a_second_report_of_the_same_status_changes_nothing() -> None:
     found = pod()
     found.status = report(found)
     assert status_of(found, Outcome.RUNNING, "10.0.0.1", "10.244.0.1", NOW + timedelta(hours=1)) == found.status
+
+
+@pytest.mark.parametrize(("policy", "restarts"), [("NotRequired", 0), ("RestartContainer", 1)])
+def test_a_resized_container_reports_its_resources(policy: str, restarts: int) -> None:
+    resizes = [{"resourceName": "memory", "restartPolicy": policy}]
+    found = pod(containers=[{"name": "c", "image": "i", "resizePolicy": resizes}])
+    for memory in ("8Mi", "16Mi"):
+        found.spec.containers[0].resources = ResourceRequirements(requests={"memory": memory})
+        found.status = report(found)
+    [status] = found.status.container_statuses
+    assert status.resources == found.spec.containers[0].resources
+    assert (status.allocated_resources, status.restart_count) == ({"memory": "16Mi"}, restarts)
+    assert report(found) == found.status
 
 
 def test_a_container_whose_image_changed_was_restarted() -> None:

@@ -364,8 +364,19 @@ class TestAnswers:
             return Response(200, {"content-encoding": "gzip"}, bomb)
 
         answer = await connect((await serve(handler)).port).send(GET, stream=True)
-        with pytest.raises(ConnectionFailed, match=r"bytes of its compressed body become more than 67108864"):
+        with pytest.raises(ConnectionFailed, match=r"bytes of its compressed body become more than 16777216"):
             await answer.read()
+
+    async def test_the_reader_gets_its_turn_while_tiny_chunks_arrive(
+        self, scripted: Callable[[Script], Awaitable[int]], connect: Connect
+    ) -> None:
+        chunks = b"1\r\na\r\n" * 100_000
+        answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+        body = (await connect(await scripted(saying(answer))).send(GET, stream=True)).body
+        assert not isinstance(body, bytes)
+        sizes = [len(piece) async for piece in body]
+        assert sum(sizes) == 100_000
+        assert max(sizes) < 20_000
 
     @pytest.mark.parametrize("stream", [False, True])
     async def test_bytes_after_a_compressed_body_are_an_error(

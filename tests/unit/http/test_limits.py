@@ -16,6 +16,7 @@ from kubewright.http import wire
 from kubewright.http.message import Request, Response
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
+from kubewright.testing import eventually
 
 Serve = Callable[..., Awaitable[Server]]
 
@@ -100,8 +101,11 @@ async def test_closed_connections_hold_no_memory(serve: Serve) -> None:
             writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % (4 * MEGABYTE) + b"a" * (3 * MEGABYTE))
             await writer.drain()
             writer.transport.abort()
-        await asyncio.sleep(0.2)
-        assert tracemalloc.get_traced_memory()[0] < 8 * MEGABYTE
+
+        async def freed() -> None:
+            assert tracemalloc.get_traced_memory()[0] < 8 * MEGABYTE
+
+        await eventually(freed, within=20)
     finally:
         tracemalloc.stop()
         gc.enable()
@@ -258,3 +262,123 @@ async def test_a_server_without_file_descriptors_continues_to_accept(serve: Serv
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for each in sockets:
             each.close()
+
+
+async def test_other_work_gets_its_turn_between_pipelined_requests(serve: Serve) -> None:
+    served = 0
+    others: list[int] = []
+
+    async def handler(_: Request) -> Response:
+        nonlocal served
+        if served == 0:
+            asyncio.get_running_loop().call_soon(lambda: others.append(served))
+        served += 1
+        return Response(200)
+
+    server = await serve(handler)
+    last = b"GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    answers = await said(server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 500 + last)
+    assert answers.count(b"HTTP/1.1 200 OK") == 501
+    assert others == [1]
+
+
+async def test_pipelined_requests_wait_as_bytes(serve: Serve) -> None:
+    proceed = asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        if request.path != "/other":
+            await proceed.wait()
+        return Response(200)
+
+    server = await serve(handler)
+    one = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    last = b"GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    begun = [asyncio.create_task(said(server.port, one * 5000 + last)) for _ in range(3)]
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    for _ in range(100):  # each answer takes a turn of the event loop, in which every connection is read
+        writer.write(b"GET /other HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+    writer.close()
+    waiting = sum(isinstance(each, Request) and each.path == "/" for each in gc.get_objects())
+    assert 3 * 16 <= waiting < 3 * 500
+    proceed.set()
+    for answers in await asyncio.gather(*begun):
+        assert answers.count(b"HTTP/1.1 200 OK") == 5001
+
+
+async def test_clients_that_do_not_read_share_a_limit(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubewright.http.server_connection._PATIENCE", 0.0)
+    body = b"a" * (20 * MEGABYTE)
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield body
+
+    async def handler(request: Request) -> Response:
+        return Response(200, {}, stream() if request.path == "/stream" else body)
+
+    server = await serve(handler, Limits(unread=50 * MEGABYTE))
+    clients: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    for path in (b"/whole", b"/stream", b"/whole"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1024)
+        writer.write(b"GET %b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % path)
+        await reader.readuntil(b"\r\n\r\n")
+        clients.append((reader, writer))
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await clients[0][0].readexactly(len(body))
+    assert (await clients[1][0].read()).count(b"a") == len(body)
+    assert len(await clients[2][0].read()) == len(body)
+    for _, writer in clients:
+        writer.close()
+
+
+async def test_a_body_in_tiny_chunks_needs_no_more_memory_than_its_bytes(serve: Serve) -> None:
+    server = await serve(count)
+    chunks = b"2\r\nab\r\n" * 300_000
+    tracemalloc.start()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(CHUNKED + chunks)
+        await writer.drain()
+        tracemalloc.reset_peak()
+        writer.write(b"0\r\n\r\n")
+        assert (await reader.readuntil(b"600000")).startswith(b"HTTP/1.1 200 ")
+        assert tracemalloc.get_traced_memory()[1] < 8 * MEGABYTE
+        writer.close()
+    finally:
+        tracemalloc.stop()
+
+
+async def test_other_work_gets_its_turn_while_a_long_answer_is_written(serve: Serve) -> None:
+    body = b"a" * (20 * MEGABYTE)
+    others: list[str] = []
+
+    async def handler(request: Request) -> Response:
+        others.append(request.path)
+        return Response(200, {}, body if request.path == "/long" else b"")
+
+    server = await serve(handler)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=MEGABYTE)
+    writer.write(b"GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    assert b" 200 " in await said(server.port, b"GET /other HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert len(await reader.read()) == len(body)
+    assert others == ["/long", "/other"]
+    writer.close()
+
+
+async def test_a_client_has_to_read_a_long_answer_in_time(serve: Serve) -> None:
+    async def handler(_: Request) -> Response:
+        return Response(200, {}, b"a" * (40 * MEGABYTE))
+
+    server = await serve(handler, Limits(write_timeout=0.2))
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, limit=1024)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+
+    async def read_slowly() -> None:
+        while True:
+            await reader.readexactly(MEGABYTE)
+            await asyncio.sleep(0.05)
+
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await read_slowly()
+    writer.close()

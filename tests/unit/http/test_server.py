@@ -8,6 +8,7 @@ import socket
 import ssl
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
+from email.utils import formatdate, parsedate_to_datetime
 
 import pytest
 import trustme
@@ -554,7 +555,8 @@ async def test_a_port_in_use_is_reported(serve: Serve) -> None:
 async def test_answers_have_the_date(serve: Serve, connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     response = await connect((await serve(echo)).port).send(Request("GET", "/"))
-    assert response.headers["date"].endswith(" GMT")
+    date = response.headers["date"]
+    assert date == formatdate(parsedate_to_datetime(date).timestamp(), usegmt=True)
 
 
 def test_the_send_method_of_a_client_is_a_handler() -> None:

@@ -186,3 +186,35 @@ def test_an_upgrade_that_is_not_possible_is_rejected(headers: dict[str, str], st
     assert refused.status == status
     assert isinstance(refused.body, bytes)
     assert why in refused.body
+
+
+class Flood:
+    """A link on which a flood of frames arrives at once."""
+
+    def __init__(self, frames: bytes) -> None:
+        self._frames: bytes | None = frames
+
+    async def receive(self) -> bytes | None:
+        frames, self._frames = self._frames, None
+        return frames
+
+    async def send(self, message: bytes) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        control(6, struct.pack(">I", 7)) * 10_000,
+        struct.pack(">II", 9, 0) * 10_000,
+        b"".join(map(Client().open, range(1, 4001, 2))),
+    ],
+    ids=["pings", "empty data", "streams"],
+)
+async def test_others_get_their_turn_in_a_flood_of_frames(frames: bytes) -> None:
+    order: list[str] = []
+    asyncio.get_running_loop().call_soon(order.append, "other")
+    async for _ in Connection(Flood(frames)).frames():
+        pass
+    order.append("end")
+    assert order == ["other", "end"]

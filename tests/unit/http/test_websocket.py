@@ -41,6 +41,9 @@ class Client:
     def send(self, event: Event) -> None:
         self.writer.write(self._connection.send(event))
 
+    def send_all(self, *events: Event) -> None:
+        self.writer.write(b"".join(map(self._connection.send, events)))
+
     async def event(self) -> Event:
         while not self._events:
             data = await self._reader.read(65536)
@@ -155,3 +158,20 @@ async def test_nothing_can_be_sent_after_the_end(serve: Serve) -> None:
         await client.event()
         client.send(CloseConnection(code=1000))
         assert await refused == "the WebSocket is closed"
+
+
+async def test_others_get_their_turn_in_a_flood_of_frames(serve: Serve) -> None:
+    order: list[str] = []
+
+    async def speak(socket: WebSocket) -> None:
+        asyncio.get_running_loop().call_soon(order.append, "other")
+        while (message := await socket.receive()) != b"last":
+            assert message == b""
+        order.append("end")
+
+    server = await serve(speaking(speak))
+    async with connected(server.port, ["v5"]) as client:
+        assert isinstance(await client.event(), AcceptConnection)
+        client.send_all(*[BytesMessage(data=b"")] * 5000, BytesMessage(data=b"last"))
+        await client.event()
+    assert order == ["other", "end"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import RFC_4122, UUID
 
 import pytest
 
@@ -68,3 +69,9 @@ def test_a_generated_name_has_five_more_characters_and_63_at_most() -> None:
 
 def test_a_trailing_dash_is_valid_before_a_suffix() -> None:
     assert names.dns1123_label(names.masked_prefix("web-")) == []
+
+
+def test_a_generated_uid_is_a_random_uuid() -> None:
+    uids = {names.generate_uid() for _ in range(100)}
+    assert len(uids) == 100
+    assert all(str(UUID(uid)) == uid and UUID(uid).version == 4 and UUID(uid).variant == RFC_4122 for uid in uids)

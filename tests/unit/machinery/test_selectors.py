@@ -88,3 +88,45 @@ def test_any_value_of_a_field_can_be_written_and_read(fields: dict[str, str]) ->
     selector = FieldSelector.parse(",".join(f"{name}={escape(value)}" for name, value in fields.items()))
     assert {each.field: each.value for each in selector.requirements} == fields
     assert FieldSelector.parse(str(selector)) == selector
+
+
+SELECTOR_VALUES = st.sampled_from(["", "a", "b", "1", "2", "10"])
+TERMS = st.one_of(
+    st.builds("{}={}".format, st.sampled_from("kl"), SELECTOR_VALUES),
+    st.builds("{}!={}".format, st.sampled_from("kl"), SELECTOR_VALUES),
+    st.builds("{} in ({})".format, st.sampled_from("kl"), st.lists(SELECTOR_VALUES, min_size=1).map(",".join)),
+    st.builds("{} notin ({})".format, st.sampled_from("kl"), st.lists(SELECTOR_VALUES, min_size=1).map(",".join)),
+    st.builds("{}{}{}".format, st.sampled_from("kl"), st.sampled_from("<>"), st.sampled_from(["1", "5", "0"])),
+    st.sampled_from(["k", "!k", "l", "!l"]),
+)
+
+
+@given(
+    st.lists(TERMS, min_size=1, max_size=12),
+    st.dictionaries(st.sampled_from("klm"), st.sampled_from(["", "a", "1", "2", "10"])),
+)
+def test_a_compiled_selector_matches_what_it_matches_term_by_term(terms: list[str], labels: dict[str, str]) -> None:
+    selector = Selector.parse(",".join([*terms, *(f"other{each}!=x" for each in range(9))]))
+    assert selector.matcher()(labels) == selector.matches(labels)
+
+
+@given(
+    st.lists(st.sampled_from(["f=a", "f!=a", "f=b", "g!=b", "g=", "h!="]), max_size=12),
+    st.dictionaries(st.sampled_from("fgh"), st.sampled_from(["", "a", "b"])),
+)
+def test_a_compiled_field_selector_matches_what_it_matches_term_by_term(
+    terms: list[str], fields: dict[str, str]
+) -> None:
+    selector = FieldSelector.parse(",".join([*terms, *(f"f!={each}" for each in range(9))]))
+    assert selector.matcher()(fields) == selector.matches(fields)
+
+
+def test_a_long_selector_costs_as_much_as_the_labels() -> None:
+    """Fails by its time limit if each requirement is compared with each object: that takes minutes."""
+    denied = Selector.parse(",".join(f"k{each}!=v" for each in range(5000))).matcher()
+    one_key = Selector.parse(",".join(f"k!=v{each}" for each in range(5000))).matcher()
+    named = FieldSelector.parse(",".join(f"metadata.name!=v{each}" for each in range(5000))).matcher()
+    for each in range(20_000):
+        assert denied({"app": "web"})
+        assert one_key({"k": "other"})
+        assert named({"metadata.name": f"n{each}"})

@@ -103,3 +103,25 @@ def test_many_merged_mappings_cost_as_much_as_their_size() -> None:
     parts = ",".join(f"{{a{number}: {number}}}" for number in range(100_000))
     merged = yaml.load(f"{{a1: own, <<: [{{a2: first}}, {parts}]}}")
     assert (len(merged), merged["a1"], merged["a2"], merged["a3"]) == (100_000, "own", "first", 3)
+
+
+def test_each_key_and_item_has_the_line_on_which_it_is_written() -> None:
+    text = "a: 1\nb:\n  - c: {d: 1,\n      e: [x,\n       y]}\n  - f\n? g\n: h\n---\nz: 1\n"
+    assert yaml.key_lines(text) == {
+        ("a",): 1,
+        ("b",): 2,
+        ("b", 0): 3,
+        ("b", 0, "c"): 3,
+        ("b", 0, "c", "d"): 3,
+        ("b", 0, "c", "e"): 4,
+        ("b", 0, "c", "e", 0): 4,
+        ("b", 0, "c", "e", 1): 5,
+        ("b", 1): 6,
+        ("g",): 7,
+    }
+
+
+def test_a_value_of_any_type_is_loaded() -> None:
+    assert [yaml.load_value(text) for text in ("[1, a]", "5", "", "a: yes")] == [[1, "a"], 5, None, {"a": True}]
+    with pytest.raises(DecodeError, match="has 2 documents"):
+        yaml.load_value("1\n---\n2\n")

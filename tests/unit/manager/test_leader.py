@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from kubewright._runtime.clock import Clock
 from kubewright.client._client import Client

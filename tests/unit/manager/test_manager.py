@@ -25,7 +25,7 @@ from kubewright.machinery.errors import ConfigError, ConnectionFailed, Leadershi
 from kubewright.manager import LeaderElection, Manager
 from kubewright.manager._program import run_program
 from kubewright.models import CustomResource, Model, PolicyRule
-from kubewright.testing import VirtualClock, VirtualTimeLoop
+from kubewright.testing import Faults, VirtualClock, VirtualTimeLoop
 from kubewright_controlplane.apiserver.server import APIServer
 
 ADMIN = Peer(common_name="admin", organizations=("system:masters",))
@@ -329,6 +329,25 @@ async def test_a_stop_lets_running_reconciles_finish_and_starts_no_others(api: A
     await asyncio.wait_for(task, 60)
     assert work.begun == work.ended == ["web-1"]
     await api.admin.get(Secret, "web-1", namespace=NAMESPACE)
+
+
+async def test_a_stop_without_a_connection_waits_for_no_watch(api: API) -> None:
+    """Otherwise a reconcile that reads its own write would wait for an event that can't come."""
+    faults, reading = Faults(transport=api.as_user(ADMIN)), asyncio.Event()
+
+    async def write_and_read(ctx: Context[ConfigMap]) -> None:
+        faults.lag = 1.0  # the watch does not show the write before the connection is lost
+        await ctx.apply(Secret(metadata=ObjectMeta(name=ctx.request.name), type="Opaque"))
+        reading.set()
+        await ctx.get(Secret, ctx.request.name)
+
+    clock = asyncio.get_running_loop().time
+    async with Manager([controller(ConfigMap, owns=[Secret], predicate=only_ours)(write_and_read)], transport=faults):
+        await create(api, "web")
+        await reading.wait()
+        faults.die()
+        began = clock()
+    assert clock() < began + 2  # seconds of virtual time
 
 
 async def test_reconciles_that_exceed_the_graceful_timeout_are_cancelled(api: API, work: Work) -> None:

@@ -47,6 +47,7 @@ def test_names_follow_from_the_project(tmp_path: Path) -> None:
             "tool.kubewright.replicas: 2 replicas need leader election; remove leader-election = false",
         ),
         ('watch-namespaces = "both"', "tool.kubewright.watch-namespaces: invalid enum value 'both'"),
+        ('bundle.install-modes = ["Own"]', "bundle.install-modes[0]: invalid enum value 'Own'; known values: AllName"),
         ("watch-namespaces = []", 'watch-namespaces: the list is empty; name namespaces, or write "all" or "own"'),
         ('watch-namespaces = ["A"]', 'watch-namespaces: "A": a lowercase RFC 1123 label must'),
         ('metrics = "off"\nprometheus = true', "prometheus: metrics are off"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from kubewright import markers as m
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.core.v1 import PodTemplateSpec, ResourceRequirements
 from kubewright.machinery import yaml
+from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli.main import cli
 from kubewright_cli.manifests import Manifests, Settings
@@ -203,7 +205,10 @@ def test_a_changed_setting_makes_the_bundle_stale(project: Path) -> None:
         ('manifests = ["more/*.yaml"]', 'there is no file "more/*.yaml"; write its path'),
         ('manifests = ["job.yaml"]', "job.yaml: OLM does not install a Job; a bundle may contain: ClusterRole, "),
         ('chanels = ["fast"]', 'tool.kubewright.bundle: unknown setting "chanels"; did you mean "channels"?'),
-        ('capabilities = "V"', "tool.kubewright.bundle.capabilities: invalid enum value 'V'"),
+        (
+            'capabilities = "Auto Pilot"',
+            "tool.kubewright.bundle.capabilities: the capability level is measured",
+        ),
     ],
 )
 def test_wrong_settings_are_named(project: Path, text: str, said: str) -> None:
@@ -268,3 +273,17 @@ def test_two_bundles_of_one_version_are_named(project: Path) -> None:
     done = run("generate", "catalog")
     assert done.exit_code == 1
     assert "bundle: bundles/first has version 1.0.0, too; raise the version of the project" in done.output
+
+
+@pytest.mark.parametrize(
+    ("bundle", "said"),
+    [
+        (BundleSettings(replaces="fleet.v1.2.0"), 'replaces: "fleet.v1.2.0" is this version itself'),
+        (BundleSettings(skips=("fleet.v1.1.0", "fleet.v1.2.0")), 'skips: "fleet.v1.2.0" is this version itself'),
+        (BundleSettings(skip_range="<1.2"), 'skip-range: "1.2" is not a semantic version'),
+        (BundleSettings(skip_range=">>1.1.0"), 'write a range such as ">=1.0.0 <1.2.0"'),
+    ],
+)
+def test_impossible_upgrades_are_refused(bundle: BundleSettings, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        version(Manager([sail]), bundle=bundle)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright_controlplane.schema.formats import format_check
+from kubewright.machinery.formats import format_check
 
 GOOD = {
     "ipv4": ["1.2.3.4", "01.2.3.4"], "ipv6": ["::1", "fe80::1"], "cidr": ["10.0.0.0/8", "::/0"],

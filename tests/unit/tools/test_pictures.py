@@ -117,3 +117,23 @@ def test_the_chart_of_api_servers_names_the_length_of_the_measured_list() -> Non
     titles = [panel.title for panel in charts.CHARTS["bench-servers"].panels]
     assert f"CPU per list of {LISTED:,} objects" in titles
     assert f"Memory with {LISTED:,} objects" in titles
+
+
+def test_the_history_has_a_dot_for_each_run_and_a_line_for_each_interval(tmp_path: Path) -> None:
+    def run(day: int, **interval: float) -> str:
+        figure = {"kubewright": {"median": 0.9, "of": "controller-runtime", "ratio": 0.5, **interval}}
+        return json.dumps({"at": f"2026-01-0{day}T03:04:05+00:00", "figures": {"cpu_ms_created": figure}})
+
+    history = tmp_path / "history.jsonl"
+    other = json.dumps({"at": "2026-01-03T03:04:05+00:00", "figures": {"instructions_created": {}}})
+    history.write_text("\n".join([run(1), run(2, low=0.4, high=0.6), other]) + "\n")
+    svg = pictures(history=history)["bench-history.svg"]
+    assert svg.count("<circle") == 2
+    assert "2 runs, 2026-01-01 to 2026-01-02" in svg
+    assert "CPU per object created, Kubewright: 0.50 first, 0.50 last." in svg
+    history.write_text(run(1) + "\n")
+    assert pictures(history=history)["bench-history.svg"].count("<path") == svg.count("<path") - 1
+
+
+def test_the_history_is_not_drawn_without_runs(tmp_path: Path) -> None:
+    assert "bench-history.svg" not in pictures(history=tmp_path / "history.jsonl")

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -16,14 +16,14 @@ from typing import Final, TypeVar
 import click
 import msgspec
 
-from kubewright.client._client import Client
-from kubewright.client._config import Config
+from kubewright.client import Client, Config
 from kubewright.machinery import names
 from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
 from kubewright_cli.deployment.crds import Custom, customs, unconvertible
-from kubewright_cli.deployment.objects import FIELD_MANAGER
+from kubewright_cli.deployment.objects import FIELD_MANAGER, Change
+from kubewright_cli.deployment.rollout import RolloutFailed
 from kubewright_cli.manifests import Manifests
 from kubewright_cli.options import config_of, kubeconfig_options
 from kubewright_cli.project import Project
@@ -40,13 +40,14 @@ def namespace_option(function: F) -> F:
         "--namespace",
         "-n",
         default="",
-        callback=_valid_namespace,
+        callback=valid_namespace,
         help="Namespace of the manager.  [default: from the settings]",
     )
     return option(kubeconfig_options(function))
 
 
-def _valid_namespace(_context: click.Context, _option: click.Parameter, namespace: str) -> str:
+def valid_namespace(_context: click.Context, _option: click.Parameter, namespace: str) -> str:
+    """Return the value of an option that names a namespace. Raises BadParameter if it is not a valid name."""
     for error in names.dns1123_label(namespace) if namespace else ():
         raise click.BadParameter(f'"{namespace}": {error}')
     return namespace
@@ -119,6 +120,45 @@ def unfinished(remains: str) -> Generator[Done]:
         if done.changes:
             console.note(f"Not finished: {remains}")
         raise
+
+
+@contextmanager
+def failing_log() -> Generator[None]:
+    """Print the last lines of the failing Pod's log if the block raises RolloutFailed."""
+    try:
+        yield
+    except RolloutFailed as failure:
+        if failure.log:
+            console.note("Last lines of its log:")
+        for line in failure.log:
+            console.note(f"  {line}")
+        raise
+
+
+async def print_changes(changes: AsyncIterable[Change], done: Done) -> set[str]:
+    """Print what is applied, and how much is unchanged. Returns the kinds of the objects that changed."""
+    unchanged = 0
+    changed: set[str] = set()
+    async for change in changes:
+        if change.outcome == "unchanged":
+            unchanged += 1
+        elif change.outcome != "not found":
+            done.changes += 1
+            changed.add(change.object.partition("/")[0])
+            console.say(str(change))
+    if unchanged:
+        console.say(f"{unchanged} {'object' if unchanged == 1 else 'objects'} unchanged")
+    return changed
+
+
+async def print_deletions(changes: AsyncIterable[Change], done: Done, step: Callable[[str], None]) -> None:
+    """Print what is deleted. Objects whose deletion takes longer are shown as the current `step`."""
+    async for change in changes:
+        done.changes += change.outcome == "deleted"
+        if change.outcome == "deleting":
+            step(str(change))
+        elif change.outcome != "not found":
+            console.say(str(change))
 
 
 async def confirmed(client: Client, crds: Iterable[JSONObject], *, yes: bool, or_else: str = "") -> bool:

@@ -42,8 +42,12 @@ _SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "status": "Show the objects of the operator, and which have not converged.",
         "doctor": "Find problems, and say what to do.",
     },
+    "KUDO packages": {
+        "package": "Check, install and operate KUDO's packages.",
+    },
     "Publish for OLM": {
-        "bundle": "Check a bundle.",
+        "bundle": "Check a bundle, or install it without OLM.",
+        "levels": "Measure the capability level of the operator.",
         "catalog": "Check a file-based catalog.",
     },
     "Help": {
@@ -90,9 +94,8 @@ class _Commands(click.Group):
         except KubewrightError as error:
             from kubewright.manager._program import explained  # help and usage errors stay fast without it
 
-            way_out = (
-                "; use an account with this permission: --kubeconfig, --context" if isinstance(error, Forbidden) else ""
-            )
+            lacks_permission = isinstance(error, Forbidden) and "denied the request" not in str(error)  # by a webhook
+            way_out = "; use an account with this permission: --kubeconfig, --context" if lacks_permission else ""
             raise click.ClickException(f"{explained(error)}{way_out}") from error
         except OSError as error:
             if error.filename is None:  # for example a closed pipe, which click handles

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import click
 
-from kubewright.client._config import Config
+from kubewright.client import Config
 from kubewright.machinery.errors import ConfigError
 from kubewright_cli.manifests.reference import Reference
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 
 from kubewright._runtime.scratch import scratch_folder
 from kubewright._runtime.service import in_background
+from kubewright.apis.core.v1 import ServiceAccount
 from kubewright.client._config import Config, embedded_extension
 from kubewright.client._transport import HandlerTransport
 from kubewright.http.message import Peer, Request, Response
@@ -103,6 +105,11 @@ class Environment:
         found = await self._pods.isolation() if self._pods is not None else None
         return found if isinstance(found, str) else None
 
+    async def _ask_server(self, request: Request) -> Response:
+        """Answer a controller. Without the wait, one that has thousands of objects to do would let nobody else run."""
+        await asyncio.sleep(0)
+        return await self.served.api.handle(request)
+
     async def _ask_kubelet(self, request: Request) -> Response:
         return await self._kubelet.handle(request) if self._kubelet is not None else Response(404)
 
@@ -133,13 +140,19 @@ class Environment:
             self._options or ControlPlaneOptions(),
             ca=ca,
             sign=self.served.authority.sign,
+            mint=self._mint,
             processes=pods,
             api=api,
             network=network,
             migrates_storage=self._migrates_storage,
+            protects_storage="StorageObjectInUseProtection" not in self._server.disabled_admission,
         )
-        self._plane = plane = ControlPlane(HandlerTransport(self.served.api.handle, peer=CONTROLLER_MANAGER), options)
+        self._plane = plane = ControlPlane(HandlerTransport(self._ask_server, peer=CONTROLLER_MANAGER), options)
         await stack.enter_async_context(in_background(plane, name="control plane"))
+
+    def _mint(self, account: ServiceAccount, secret: str) -> str:
+        meta, tokens = account.metadata, self.served.api.authentication.service_accounts
+        return tokens.mint_for_secret(meta.namespace or "", meta.name, meta.uid, secret)
 
     def _admin(self, folder: Path) -> Config:
         path = folder / "admin.kubeconfig"

@@ -17,12 +17,11 @@ from kubewright.cache._cache import Scope
 from kubewright.cache._client import CachedClient
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.controllers import Controller, EventRecorder
+from kubewright.controllers import Controller
 from kubewright.controllers._loop import ControlLoop
 from kubewright.machinery.errors import KubewrightError
-from kubewright.manager._events import EventWriter
-from kubewright.manager._leader import identity
 from kubewright.models import APIResource
+from kubewright_controlplane.common.events import ControlPlaneEvents
 from kubewright_controlplane.common.permissions import unrestricted
 
 _RETRY_SECONDS: Final = 1.0
@@ -39,6 +38,8 @@ class Demand:
     labels: str | None = None
     """Only objects that this selector matches start the controller."""
     namespace: str | None = None
+    fields: str | None = None
+    """Only objects that this field selector matches start the controller."""
 
 
 class OnDemand:
@@ -49,34 +50,33 @@ class OnDemand:
         demands: Sequence[Demand],
         client: Client,
         cached: Callable[[], CachedClient],
-        name: str,
+        events: ControlPlaneEvents,
     ) -> None:
-        """`client` reads from the server. `cached` is called when the manager runs. `name` is that of the program."""
+        """`client` reads from the server. `cached` is called when the manager runs."""
         self._demands = demands
         self._client = client
         self._cached = cached
-        self._events = EventWriter(client, name, identity())
+        self._events = events
 
     async def run(self) -> None:
         """Wait for objects, and run the controllers until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._events.run(), name="on demand: events")
             for demand in self._demands:
                 group.create_task(self._serve(demand), name=f"on demand: {demand.kind.plural}")
 
     async def _serve(self, demand: Demand) -> None:
         await self._until_needed(demand)
         async with asyncio.TaskGroup() as group:
-            for each in unrestricted([demand.start()]):
+            for each in self._events.reporting(unrestricted([demand.start()])):
                 _log.info("Controller started", controller=each.name)
-                group.create_task(_run(each, self._cached(), self._events))
+                group.create_task(_run(each, self._cached()))
 
     async def _until_needed(self, demand: Demand) -> None:
         """Return when there is an object. A watch that fails or ends is started again."""
         kind = PartialObjectMetadata.of(demand.kind)
         while True:
             try:
-                watch = self._client.watch(kind, labels=demand.labels, namespace=demand.namespace)
+                watch = self._client.watch(kind, labels=demand.labels, fields=demand.fields, namespace=demand.namespace)
                 async with aclosing(watch) as events:
                     async for _ in events:
                         return
@@ -85,11 +85,11 @@ class OnDemand:
             await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def _run(controller: Controller[Any], client: CachedClient, events: EventRecorder) -> None:
+async def _run(controller: Controller[Any], client: CachedClient) -> None:
     cache = client.cache
     kinds = controller.cached_kinds
     cache.informer(controller.kind, Scope(indexers=controller.indexers))
-    loop = ControlLoop(controller, client, cache, events=events)
+    loop = ControlLoop(controller, client, cache)
     loop.start()
     try:
         await asyncio.gather(*(cache.informer(kind).wait_synced() for kind in kinds))

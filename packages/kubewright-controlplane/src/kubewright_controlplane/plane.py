@@ -5,10 +5,13 @@ They have the names of kube-controller-manager's controllers, and each can be sw
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from kubewright._runtime.clock import SystemClock
 from kubewright.client._client import Client
@@ -17,7 +20,9 @@ from kubewright.controllers import Controller
 from kubewright.http.message import Handler
 from kubewright.machinery.errors import ConfigError
 from kubewright.manager import Manager
+from kubewright.manager._events import EventWriter
 from kubewright_controlplane import metricsserver
+from kubewright_controlplane.common.events import ControlPlaneEvents
 from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.permissions import unrestricted
 from kubewright_controlplane.common.selection import SCOPES
@@ -56,10 +61,12 @@ from kubewright_controlplane.scheduler.scheduler import scheduler
 
 if TYPE_CHECKING:
     from kubewright_controlplane.controllers.certificates import Sign
+    from kubewright_controlplane.controllers.serviceaccounttokens import Mint
 
 _NAME: Final = "kube-controller-manager"
 GARBAGE_COLLECTOR: Final = "garbage-collector-controller"
 KUBELET: Final = "kubelet"
+SCHEDULER: Final = "default-scheduler"
 PROXY: Final = services.NAME
 PROVISIONER: Final = "simulated-provisioner"
 NAMES: Final = tuple(
@@ -82,7 +89,7 @@ NAMES: Final = tuple(
             "taint-eviction-controller",
             "ttl-controller",
             "ttl-after-finished-controller",
-            "default-scheduler",
+            SCHEDULER,
             KUBELET,
             PROXY,
             PROVISIONER,
@@ -105,6 +112,8 @@ class ControlPlaneOptions:
     """The cluster's CA in PEM, published to every namespace."""
     sign: Sign | None = None
     """Signs certificate requests with the key of the CA. None: requests are approved, but not signed."""
+    mint: Mint | None = None
+    """Issues the tokens that are kept in Secrets. None: such Secrets stay without a token."""
     version: str = VERSION
     """The version that nodes report."""
     node_grace_seconds: float = 50
@@ -113,6 +122,8 @@ class ControlPlaneOptions:
     """How often a HorizontalPodAutoscaler looks at its metrics."""
     migrates_storage: bool = False
     """The API server serves StorageVersionMigrations, and their controller runs."""
+    protects_storage: bool = True
+    """The API server has the admission plugin StorageObjectInUseProtection, and its controllers run."""
     metrics: bool = False
     """Serve the metrics API, which `kubectl top` reads. `kubewright up` does."""
     processes: ProcessPods | None = None
@@ -135,6 +146,8 @@ class ControlPlane:
         self._clock = SystemClock()
         transport = WithoutWarnings(transport)
         self._client = Client(transport=transport, user_agent=_NAME, field_manager=_NAME)
+        self._events = ControlPlaneEvents(self._client)
+        self._scheduling = EventWriter(self._client, SCHEDULER, f"{SCHEDULER}-{socket.gethostname()}")
         self._metrics = metricsserver.MetricsServer(self._client, self._clock, self._options.processes)
         self._processes = self._process_runtime()
         self._dns = ClusterDNS(self._client, lambda: self._manager.client, _NAME)
@@ -148,17 +161,27 @@ class ControlPlane:
             metrics_address="0",
         )
         self._manager.add(self._register)
+        self._manager.add(self._events.run)
+        self._manager.add(self._scheduling.run)
         period = timedelta(seconds=self._options.autoscaler_seconds)
-        demands = RareKinds(self._client, self._clock, autoscaler_period=period, sign=self._options.sign).demands()
+        demands = RareKinds(
+            self._client,
+            self._clock,
+            autoscaler_period=period,
+            sign=self._options.sign,
+            mint=self._options.mint,
+            ca=self._options.ca,
+            protects_storage=self._options.protects_storage,
+        ).demands()
         wanted = [demand for name, parts in demands.items() if self._runs(name) for demand in parts]
-        self._manager.add(OnDemand(wanted, self._client, lambda: self._manager.client, _NAME).run)
+        self._manager.add(OnDemand(wanted, self._client, lambda: self._manager.client, self._events).run)
         if self._processes is not None:
             self._manager.add(self._processes.run)
         if self._services is not None:
             self._manager.add(self._services.run)
             self._manager.add(self._dns.run)
         if self._runs(GARBAGE_COLLECTOR):
-            self._manager.add(GarbageCollector(self._client, self._clock).run)
+            self._manager.add(GarbageCollector(self._client, self._clock, self._events.of(GARBAGE_COLLECTOR)).run)
 
     @property
     def metrics(self) -> Handler:
@@ -224,7 +247,7 @@ class ControlPlane:
             "taint-eviction-controller": [taint_eviction_controller(clock)],
             "ttl-controller": [ttl_controller()],
             "ttl-after-finished-controller": [ttl_after_finished_controller(clock)],
-            "default-scheduler": [scheduler(clock)],
+            SCHEDULER: [replace(scheduler(live, clock), recorder=self._scheduling)],
             KUBELET: [
                 kubelet(clock, self._processes),
                 node_controller(self._options.version, clock),
@@ -233,7 +256,8 @@ class ControlPlane:
             PROXY: [services.proxy(self._services)] if self._services else [],
             PROVISIONER: [provisioner.provisioner()],
         }
-        return unrestricted(each for name, controllers in known.items() if self._runs(name) for each in controllers)
+        wanted = (each for name, controllers in known.items() if self._runs(name) for each in controllers)
+        return self._events.reporting(unrestricted(wanted))
 
     async def _register(self) -> None:
         """Create what a cluster has at the start: nodes, and a default storage class."""

@@ -10,7 +10,10 @@
     cache         a local copy of objects, kept in sync; reads see your own writes
     webhooks      fills in defaults, validates, converts between versions
     controllers   turns events into reconciles: work queue, sources, predicates
+    plans         work in an order: phases and steps, with their progress in the status
+    health        whether an object of any kind is ready
     manager       runs controllers: leader election, health, metrics, Events
+    packages      KUDO's packages: operators that are data
     testing       a pytest plugin, errors, and what else tests of operators need
     machinery     what all packages share: errors, kinds, selectors, patches, quantities, time
 

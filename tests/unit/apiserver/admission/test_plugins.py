@@ -111,7 +111,7 @@ async def test_a_quota_counts_the_stored_objects(api: API) -> None:
     hard = {"pods": "1", "requests.cpu": "2", "configmaps": "1"}
     await api.ok("POST", f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
     status = await api.rejected(403, "POST", PODS, pod("a"))
-    assert status["message"] == 'pods "a" is forbidden: failed quota: q: must specify requests.cpu'
+    assert status["message"] == 'pods "a" is forbidden: failed quota: q: must specify requests.cpu for: c'
     await api.ok("POST", PODS, pod("a", {"requests": {"cpu": "1"}}))
     status = await api.rejected(403, "POST", PODS, pod("b", {"requests": {"cpu": "500m"}}))
     assert status["message"] == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 from typing import Any
@@ -186,3 +187,22 @@ async def test_types_of_custom_kinds_are_checked(api: API) -> None:
     assert warning["fieldRef"] == "spec.validations[0].expression"
     start = "example.com/v1, Kind=Widget: ERROR: <input>:1:18: found no matching overload for '_==_' applied to"
     assert warning["warning"].startswith(f"{start} '(int, string)'")
+
+
+async def test_many_policies_for_one_write_do_not_delay_others(api: API) -> None:
+    await validating(api, {"expression": "object.data.a == 'b'"})
+    for number in range(3):
+        bound = {"metadata": {"name": f"b{number}"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}
+        await api.ok("POST", f"{GROUP}/validatingadmissionpolicybindings", bound)
+    order: list[str] = []
+
+    async def write() -> None:
+        await api.config_map("a", a="b")
+        order.append("write")
+
+    async def read() -> None:
+        await api.ok("GET", CONFIG_MAPS)
+        order.append("read")
+
+    await asyncio.gather(write(), read())
+    assert order == ["read", "write"]

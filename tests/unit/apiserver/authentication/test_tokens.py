@@ -14,6 +14,7 @@ from kubewright.http.message import Peer, Request
 from kubewright.machinery.errors import ConfigError
 from kubewright.testing import VirtualClock
 from kubewright_controlplane.apiserver.authentication.jwt import InvalidToken, SigningKey, Token
+from kubewright_controlplane.apiserver.authentication.serviceaccount import ServiceAccountTokens
 from kubewright_controlplane.apiserver.options import ServerOptions
 from kubewright_controlplane.apiserver.server import APIServer
 from unit.apiserver.harness import ADMIN, API
@@ -240,3 +241,28 @@ async def test_an_impersonated_node_has_the_groups_of_nodes(api: API) -> None:
     await grant(api, {**anything, "verbs": ["impersonate:arbitrary-node", "impersonate-on:arbitrary-node:create"]})
     user = await who(api, "bob", impersonate_user="system:node:n1")
     assert user["groups"] == ["system:nodes", "system:authenticated"]
+
+
+def test_the_audiences_of_a_token_are_compared_once_each() -> None:
+    account = {"metadata": {"namespace": "default", "name": "op", "uid": "1"}}
+    key = SigningKey.generate()
+    tokens = ServiceAccountTokens(key, "https://issuer", lambda *_: account, VirtualClock().now)
+    audiences = [f"audience-{number}" for number in range(2000)]
+    compared = 0
+
+    class Counted(str):
+        """A text that counts comparisons."""
+
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    found = tokens.authenticate(tokens.mint(account, audiences, 600), [Counted(each) for each in audiences])
+    assert found is not None
+    assert len(found[1]) == len(audiences)
+    assert compared <= 2 * len(audiences)

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from kubewright.machinery import yaml
+from kubewright_controlplane.apiserver import protobuf
+from kubewright_controlplane.apiserver.protobuf import wire
 from kubewright_controlplane.apiserver.server import BODY_LIMIT
 from unit.apiserver.harness import API, CONFIG_MAPS, MERGE, TABLE
 
@@ -260,3 +263,26 @@ async def test_many_forged_managers_cost_as_much_as_their_size(api: API) -> None
 
     for operation in ("Update", "Apply"):
         assert await cost(5000, operation) < 10 * await cost(1250, operation)
+
+
+async def test_a_long_list_is_the_same_in_every_encoding(api: API) -> None:
+    for number in range(3):
+        await api.config_map(f"m{number}", text="line\nline " * 12_000)
+    found = await api.ok("GET", CONFIG_MAPS)
+    assert len(found["items"]) == 3
+    as_yaml = await (await api("GET", CONFIG_MAPS, accept="application/yaml")).read()
+    assert yaml.load(as_yaml) == found
+    as_protobuf = await (await api("GET", CONFIG_MAPS, accept=protobuf.CONTENT_TYPE)).read()
+    assert len(protobuf.decode(as_protobuf)["items"]) == 3
+    one = await api.config_map("one", text="x" * 300_000)
+    assert yaml.load(await (await api("GET", f"{CONFIG_MAPS}/one", accept="application/yaml")).read()) == one
+
+
+async def test_protobuf_has_the_limit_of_json_for_objects(api: API) -> None:
+    json_body = b'{"metadata":{"name":"a","ownerReferences":[' + b"{}," * 300_000 + b"{}]}}"
+    owners = b"\x0a\x01a" + b"\x6a\x00" * 300_001
+    metadata = b"\x0a" + wire.length_delimited(owners)
+    protobuf_body = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12" + wire.length_delimited(metadata)
+    for content_type, data in (("application/json", json_body), (protobuf.CONTENT_TYPE, protobuf_body)):
+        status = await api.rejected(413, "POST", CONFIG_MAPS, data, content_type=content_type)
+        assert status["message"] == "Request entity too large: it has more than 300000 objects and lists"

@@ -50,6 +50,15 @@ async def test_others_are_served_while_a_large_body_is_read(api: API) -> None:
     assert b"k4999: v" in read.body
 
 
+async def test_others_are_served_while_many_small_parts_get_their_defaults(api: API) -> None:
+    containers = [{"name": f"c{number}", "image": "i"} for number in range(700)]
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    deployment = {"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    assert (await served_meanwhile(api, api("POST", path, deployment))).status == 201
+
+
 async def test_others_are_served_while_a_collection_is_listed_and_deleted(api: API) -> None:
     for index in range(40):
         await api.config_map(f"c{index}", a=LARGE)

@@ -52,3 +52,25 @@ async def test_one_user_cannot_fill_the_queue_for_others() -> None:
         assert await other == "served"
         answers = await asyncio.gather(*flood, return_exceptions=True)
         assert sum(isinstance(each, TooManyRequests) for each in answers) == 1
+
+
+async def test_few_large_answers_are_in_memory_at_a_time() -> None:
+    worker, proceed = Worker(), asyncio.Event()
+    making = 0
+
+    async def answer(user: str) -> None:
+        nonlocal making
+        async with worker.answering(user):
+            making += 1
+            await proceed.wait()
+
+    flood = [asyncio.create_task(answer("mallory")) for _ in range(64)]
+    other = asyncio.create_task(answer("alice"))
+    await asyncio.sleep(0)
+    assert making == 4
+    proceed.set()
+    await asyncio.wait([other])
+    assert not all(each.done() for each in flood), "users take turns"
+    await asyncio.gather(*flood)
+    assert making == 65
+    worker.close()

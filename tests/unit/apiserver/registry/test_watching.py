@@ -143,3 +143,38 @@ async def test_closing_the_server_ends_its_watches(api: API) -> None:
     await asyncio.sleep(0)
     await api.server.close()
     assert await asyncio.wait_for(waiting, 5) == b"the end"
+
+
+async def first_of(api: API, query: str) -> list[str]:
+    """Return what happens first: the next event of a watch, or the answer to another client."""
+    watch = await api.watch(f"{CONFIG_MAPS}?watch=true&{query}")
+    order: list[str] = []
+
+    async def follow() -> None:
+        await watch.next()
+        order.append("event")
+
+    async def read() -> None:
+        await api.ok("GET", f"{CONFIG_MAPS}/m0")
+        order.append("answer")
+
+    await asyncio.gather(follow(), read())
+    await watch.close()
+    return order
+
+
+async def test_a_watch_that_selects_few_of_many_objects_does_not_delay_others(api: API) -> None:
+    for number in range(300):
+        await api.config_map(f"m{number}")
+    await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "z", "labels": {"last": "yes"}}})
+    assert await first_of(api, "labelSelector=last%3Dyes") == ["answer", "event"]
+
+
+async def test_a_watch_with_a_costly_selector_does_not_delay_others(api: API) -> None:
+    before = (await api.config_map("m0"))["metadata"]["resourceVersion"]
+    for number in range(1, 20):
+        await api.config_map(f"m{number}")
+    await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "z", "labels": {"last": "yes"}}})
+    costly = ",".join(["last", *(f"l{number}!%3Dx" for number in range(1900))])
+    assert await first_of(api, f"labelSelector={costly}") == ["answer", "event"]
+    assert await first_of(api, f"labelSelector={costly}&resourceVersion={before}") == ["answer", "event"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
 from kubewright.machinery.errors import Gone
-from kubewright_controlplane.apiserver.storage.events import Event
+from kubewright_controlplane.apiserver.storage.events import Entry, Event
 from kubewright_controlplane.apiserver.storage.store import Store
 
 from .conftest import Make, put
@@ -259,3 +260,10 @@ async def test_rewritten_entries_keep_their_revisions_and_make_no_events(store: 
     entry = store.get("pods", "a")
     assert entry is not None
     assert (entry.data, entry.written) == (b"1?", b"1")
+
+
+def test_the_garbage_collector_does_not_look_at_what_is_stored() -> None:
+    store = Store()
+    for number in range(100):
+        store.put("things", f"n{number}", b"{}", {"app": "web"}, {})
+    assert not any(isinstance(each, Entry | Event) for each in gc.get_objects())

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.schema.cel.checker import Environment, check
-from kubewright_controlplane.schema.cel.compiler import Program
-from kubewright_controlplane.schema.cel.library import functions
-from kubewright_controlplane.schema.cel.parser import parse
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import DYN
-from kubewright_controlplane.schema.cel.values import CostExceeded, EvaluationError
+from kubewright.cel.checker import Environment, check
+from kubewright.cel.compiler import Program
+from kubewright.cel.library import functions
+from kubewright.cel.parser import parse
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import DYN
+from kubewright.cel.values import CostExceeded, EvaluationError
 
 
 def evaluated(source: str, value: Any = None, *, budget: int = 1_000_000) -> Any:
@@ -214,6 +214,9 @@ def test_kubernetes_types(source: str) -> None:
         ("int(self.digits)", "type conversion error from 'string' to 'int'"),
         ("uint(self.digits)", "type conversion error from 'string' to 'uint'"),
         ("self.text < 5", "no such overload"),
+        ("dyn([1]).startsWith('a')", "no such overload"),
+        ("isURL(dyn(1))", "no such overload"),
+        ("dyn('a').isSorted()", "no such overload"),
         ("optional.none().value()", "optional.none() dereference"),
         ("{dyn([1]): 2}.size() == 1", "unsupported key type: list"),
         ("{dyn({}): 2}.size() == 1", "unsupported key type: map"),

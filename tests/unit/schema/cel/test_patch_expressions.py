@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kubewright_controlplane.schema.cel.code import Meter
-from kubewright_controlplane.schema.cel.expression import CheckedExpression
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import DYN
-from kubewright_controlplane.schema.cel.values import CostExceeded
+from kubewright.cel.code import Meter
+from kubewright.cel.expression import CheckedExpression
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import DYN
+from kubewright.cel.values import CostExceeded, EvaluationError
 
 LIMIT = 1_000_000
 CANCELLED = "operation cancelled: actual cost limit exceeded"
@@ -82,6 +82,8 @@ def test_changes_can_only_be_described_where_they_are_wanted() -> None:
 
 def test_keys_are_escaped_for_json_pointers() -> None:
     assert value_of("jsonpatch.escapeKey('k8s.io/my~label')") == "k8s.io~1my~0label"
+    with pytest.raises(EvaluationError, match="no such overload"):
+        value_of("jsonpatch.escapeKey(object.data)", {"data": {"a": "b"}})
 
 
 def test_reserved_words_name_fields() -> None:

@@ -56,6 +56,7 @@ PORT_FIELDS: Final[Fields[Service]] = {
     owns=[ConfigMap, Deployment, Service],
     watches=[Watch.mapped(Service, waiting_for_ports_of)],
     indexers={"port": wanted_port},
+    one_pass=True,
 )
 async def reconcile(ctx: Context[MyWeb]) -> Result | None:
     """Apply ConfigMap, Deployment and Service, and write the status.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from kubewright_cli import console
-from kubewright_cli.commands.bundle import report
+from kubewright_cli.commands.bundle.validate import report
 from kubewright_cli.olm.validation import validate_catalog
 
 

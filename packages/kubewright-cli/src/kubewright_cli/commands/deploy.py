@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import click
 
-from kubewright.client._client import Client
+from kubewright.client import Client
 from kubewright.machinery.errors import Forbidden, InternalError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli import console
 from kubewright_cli.commands.migrate import migrate
-from kubewright_cli.deployed import Done, Target, namespace_option, timeout_option, unfinished
+from kubewright_cli.deployed import Target, failing_log, namespace_option, print_changes, timeout_option, unfinished
 from kubewright_cli.deployment import crds, migration
 from kubewright_cli.deployment.apply import deploy
 from kubewright_cli.deployment.compatibility import undecodable_objects
 from kubewright_cli.deployment.crds import TerminatingCRD
 from kubewright_cli.deployment.embedded import image_of, mark, put_image, table_of
 from kubewright_cli.deployment.ownership import claim, require_own
+from kubewright_cli.deployment.pods import Workload
 from kubewright_cli.deployment.rollout import (
-    RolloutFailed,
     replace_pods,
     wait_for_leader,
     wait_for_rollout,
@@ -94,14 +93,15 @@ async def _deploy(target: Target, timeout: int | None, *, take_over: bool, migra
         await crds.require_installable(client, target.manifests.crds, doomed=[each.name for each in doomed])
         new_code = await _use_embedded_image(client, target, documents)
         with unfinished(_WHILE_APPLYING) as done, console.progress("Applying"):
-            changed = await _apply(client, target, documents, done, doomed)
+            names = [each.name for each in doomed]
+            changed = await print_changes(deploy(client, target.manifests.settings, documents, doomed=names), done)
         if timeout is None:
             return
         if doomed:
             await _replace_terminating(client, target, doomed, timeout)
         with unfinished(_WHILE_WAITING):
             if doomed or "deployment.apps" not in changed:
-                await replace_pods(client, target.manifests, failing=not new_code, timeout=timeout)
+                await replace_pods(client, Workload.of(target.manifests), failing=not new_code, timeout=timeout)
             await _wait(client, target, timeout)
         if migrates:
             await migrate(client, target.manifests.crds)
@@ -142,30 +142,13 @@ async def _replace_terminating(client: Client, target: Target, doomed: list[Term
     """Replace failing Pods, which finalize nothing, and install the CRDs again as soon as they are gone."""
     with unfinished(_WHILE_FINALIZING) as done, console.progress("Waiting for the deletion of CRDs"):
         done.changes += 1  # the manager is applied
-        await replace_pods(client, target.manifests, failing=True, timeout=timeout)
+        await replace_pods(client, Workload.of(target.manifests), failing=True, timeout=timeout)
         definitions = [each for each in target.manifests.objects() if each["kind"] == "CustomResourceDefinition"]
         changes = crds.replace_terminating(
             client, definitions, doomed, namespace=target.manifests.settings.namespace, timeout=timeout
         )
         async for change in changes:
             console.say(str(change))
-
-
-async def _apply(
-    client: Client, target: Target, documents: Iterable[JSONObject], done: Done, doomed: list[TerminatingCRD]
-) -> set[str]:
-    """Apply the documents. Returns the kinds of the objects that changed."""
-    outcomes: Counter[str] = Counter()
-    changed: set[str] = set()
-    async for change in deploy(client, target.manifests.settings, documents, doomed=[each.name for each in doomed]):
-        outcomes[change.outcome] += 1
-        if change.outcome != "unchanged":
-            done.changes += 1
-            changed.add(change.object.partition("/")[0])
-            console.say(str(change))
-    if unchanged := outcomes["unchanged"]:
-        console.say(f"{unchanged} {'object' if unchanged == 1 else 'objects'} unchanged")
-    return changed
 
 
 async def _use_embedded_image(client: Client, target: Target, documents: Iterable[JSONObject]) -> bool:
@@ -186,17 +169,10 @@ async def _use_embedded_image(client: Client, target: Target, documents: Iterabl
 
 async def _wait(client: Client, target: Target, timeout: int) -> None:
     settings = target.manifests.settings
-    try:
-        with console.progress("Waiting for the manager") as report:
-            await wait_for_rollout(client, target.manifests, timeout=timeout, report=report)
-            led = await wait_for_leader(client, target.manifests, timeout=timeout, report=report)
-            unknown = await wait_for_webhooks(client, target.manifests, timeout=timeout, report=report)
-    except RolloutFailed as failure:
-        if failure.log:
-            console.note("Last lines of its log:")
-        for line in failure.log:
-            console.note(f"  {line}")
-        raise
+    with failing_log(), console.progress("Waiting for the manager") as report:
+        await wait_for_rollout(client, target.manifests, timeout=timeout, report=report)
+        led = await wait_for_leader(client, target.manifests, timeout=timeout, report=report)
+        unknown = await wait_for_webhooks(client, target.manifests, timeout=timeout, report=report)
     if not led:
         console.warn("no Pod of the manager leads yet; `kubewright doctor` finds the reason")
     if unknown:

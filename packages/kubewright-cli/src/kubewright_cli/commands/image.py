@@ -42,9 +42,9 @@ _plain_http = click.option("--plain-http", is_flag=True, help="Connect to regist
 
 @command.command("build")
 @_image
-@click.option("--base", metavar="NAME", help="Base image, or oci:FOLDER.  [default: python:3.13-slim]")
+@click.option("--base", metavar="NAME", help="Base image, or oci:FOLDER.  [default: python:3.14-slim]")
 @click.option("--platform", "platforms", multiple=True, metavar="OS/ARCH", help="linux/amd64, linux/arm64, or both.")
-@click.option("--python", metavar="VERSION", help="Python of the base (3.13), if the base does not declare it.")
+@click.option("--python", metavar="VERSION", help="Python of the base (3.14), if the base does not declare it.")
 @click.option(
     "--find-links",
     multiple=True,

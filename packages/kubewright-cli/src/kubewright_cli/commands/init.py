@@ -32,7 +32,7 @@ def python_errors(version: str) -> list[str]:
 @click.option(
     "--python",
     type=Name(python_errors),
-    help="Oldest supported Python, also of the image.  [default: this one]",
+    help="Oldest supported Python. The image and CI use 3.14 or newer.  [default: this one]",
 )
 @click.option("--owner", default="", help="Author, for pyproject.toml.")
 @click.option("--license", default="", help="SPDX name of the license, for pyproject.toml.")

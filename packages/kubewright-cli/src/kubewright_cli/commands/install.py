@@ -8,8 +8,7 @@ from typing import Final
 
 import click
 
-from kubewright.client._client import Client
-from kubewright.client._config import Config
+from kubewright.client import Client, Config
 from kubewright.models import custom_resource_definitions
 from kubewright.webhooks import webhook_objects
 from kubewright_cli import console

@@ -8,8 +8,7 @@ from typing import Final
 
 import click
 
-from kubewright.client._client import Client
-from kubewright.client._config import Config
+from kubewright.client import Client, Config
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import custom_resource_definitions

@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
-from kubewright.client._config import Config
+from kubewright.client import Config
 from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.manager import Manager
 from kubewright.manager._program import loop_factory, run_program

@@ -9,9 +9,17 @@ from typing import Final
 
 import click
 
-from kubewright.client._client import Client
+from kubewright.client import Client
 from kubewright_cli import console
-from kubewright_cli.deployed import Target, confirmed, namespace_option, timeout_option, unfinished, yes_option
+from kubewright_cli.deployed import (
+    Target,
+    confirmed,
+    namespace_option,
+    print_deletions,
+    timeout_option,
+    unfinished,
+    yes_option,
+)
 from kubewright_cli.deployment.apply import undeploy
 from kubewright_cli.deployment.crds import customs, listed, unconvertible
 from kubewright_cli.deployment.embedded import forget_images
@@ -64,12 +72,8 @@ async def _undeploy(target: Target, *, keep_crds: bool, yes: bool, timeout: int)
             await _warn_of_finalizers(client, target)
         images = {manifests.settings.image, *await images_of(client, manifests)}
         with unfinished(_REMAINS) as done, console.progress("Deleting") as step:
-            async for change in undeploy(client, manifests, keep_crds=keep_crds, timeout=timeout):
-                done.changes += change.outcome == "deleted"
-                if change.outcome == "deleting":
-                    step(str(change))
-                elif change.outcome != "not found":
-                    console.say(str(change))
+            changes = undeploy(client, manifests, keep_crds=keep_crds, timeout=timeout)
+            await print_deletions(changes, done, step)
         if not done.changes:
             settings = manifests.settings
             console.say(f"Nothing of {settings.name} is deployed in namespace {settings.namespace}")

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from kubewright.client._config import Config
+from kubewright.client import Config
 from kubewright.models import custom_resource_definitions
 from kubewright_cli import console
 from kubewright_cli.deployed import NO_CRDS, client_of, confirmed, timeout_option, unfinished, yes_option

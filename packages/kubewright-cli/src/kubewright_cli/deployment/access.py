@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kubewright.apis.authorization.v1 import SubjectAccessReview, SubjectAccessReviewSpec
-from kubewright.client._client import Client
+from kubewright.client import Client
 from kubewright.manager._preflight import Permission, permissions_of
 from kubewright.models import PolicyRule
 from kubewright_cli.deployment.objects import names_of

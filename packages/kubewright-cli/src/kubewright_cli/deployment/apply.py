@@ -22,8 +22,7 @@ from kubewright.apis.core.v1 import Namespace, Pod, Service, ServiceAccount
 from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.networking.v1 import NetworkPolicy
 from kubewright.apis.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from kubewright.client._client import Client
-from kubewright.client._dynamic import PartialObjectMetadata
+from kubewright.client import Client, PartialObjectMetadata
 from kubewright.machinery.errors import APIError, ConfigError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
@@ -84,7 +83,7 @@ async def deploy(
     """
     documents, objects = list(documents), Objects(client)
     await _require_served(objects, documents)
-    await _until_free(client, settings.namespace)
+    await until_free(client, settings.namespace)
     doomed = set(doomed)
     definitions = [
         each
@@ -128,7 +127,7 @@ async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, tim
     admission = [each async for each in _surplus(client, settings, set(), among=_ADMISSION)]
     async for change in delete_all(client, admission, timeout=timeout):
         yield change
-    async for change in _stop_broken(client, definitions, settings.namespace):
+    async for change in stop_broken(client, definitions, settings.namespace):
         yield change
     remaining = (
         _keep_readable(client, manifests, definitions, timeout=timeout)
@@ -154,7 +153,7 @@ async def undeploy(client: Client, manifests: Manifests, *, keep_crds: bool, tim
         yield change
 
 
-async def _stop_broken(client: Client, definitions: list[JSONObject], namespace: str) -> AsyncGenerator[Change]:
+async def stop_broken(client: Client, definitions: list[JSONObject], namespace: str) -> AsyncGenerator[Change]:
     """End the conversions that fail, because they would block everything else."""
     broken = await crds.unconvertible(client, definitions)
     stopped = [each for each in definitions if each["metadata"]["name"] in broken]
@@ -170,7 +169,7 @@ async def _keep_readable(
     Stores them in the storage version. If the manager reads another one, it is deleted first: without the conversion it
     would see objects without the fields of its version, and act on that.
     """
-    async for change in _store_in_one_version(client, definitions):
+    async for change in store_in_one_version(client, definitions):
         yield change
     if all(manifests.program.reads_stored_version(each) for each in definitions):
         return
@@ -202,7 +201,7 @@ async def _delete_customs(
         await asyncio.sleep(_RETRIED_EACH)
 
 
-async def _store_in_one_version(client: Client, definitions: Iterable[JSONObject]) -> AsyncGenerator[Change]:
+async def store_in_one_version(client: Client, definitions: Iterable[JSONObject]) -> AsyncGenerator[Change]:
     """Migrate the objects that an operator converts. Raises ConfigError if the API server refuses writes."""
     for crd in definitions:
         if not await conversions.is_converted(client, crd):
@@ -247,7 +246,8 @@ def is_of_deployment(settings: Settings, api: APIResource, meta: ObjectMeta) -> 
     return meta.name.startswith(settings.name_prefix) and own_labels(settings).items() <= meta.labels.items()
 
 
-async def _until_free(client: Client, namespace: str) -> None:
+async def until_free(client: Client, namespace: str) -> None:
+    """Wait until a namespace that is being deleted is gone."""
     found = await client.get_or_none(Namespace, namespace)
     if found is not None and found.metadata.deletion_timestamp is not None:
         await client.wait_until_gone(Namespace, namespace)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kubewright.webhooks._certificates import hosts_of, is_signed_by, read_certificates
+from kubewright.certificates import hosts_of, is_signed_by, read_certificates
 
 if TYPE_CHECKING:
     from cryptography import x509

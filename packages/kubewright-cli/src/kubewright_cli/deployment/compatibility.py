@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from kubewright.client._client import Client
-from kubewright.client._dynamic import Unstructured, encode_object
+from kubewright.client import Client, Unstructured, encode_object
 from kubewright.machinery.errors import ConfigError, DecodeError, NotFound
 from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import CustomResource, codec

@@ -19,8 +19,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright.client._client import Client
-from kubewright.client._patch import MergePatch
+from kubewright.client import Client, MergePatch
 from kubewright.machinery.errors import InternalError
 from kubewright.machinery.json import JSONObject, is_object, read_object
 from kubewright.models._values import plain

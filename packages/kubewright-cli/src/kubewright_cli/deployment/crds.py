@@ -12,10 +12,9 @@ from typing import Final
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.meta.v1 import ObjectMeta
-from kubewright.client._client import Client
+from kubewright.client import Client, PartialObjectMetadata
 from kubewright.client._crds import is_established as is_established
 from kubewright.client._crds import until_established
-from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.machinery.errors import ConfigError, DeadlineExceeded, InternalError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource

@@ -9,16 +9,16 @@ cannot be looked at is a finding, too, and the other parts follow.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubewright.apis.apps.v1 import Deployment
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import Pod, ServiceAccount
-from kubewright.client._client import Client
+from kubewright.client import Client
 from kubewright.machinery.errors import (
     APIError,
     ConfigError,

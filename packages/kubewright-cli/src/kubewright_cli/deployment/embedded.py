@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.client._client import Client
-from kubewright.client._config import Config
+from kubewright.client import Client, Config
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli.deployment.objects import names_of

@@ -13,8 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from kubewright.apis.core.v1 import Event, Pod
-from kubewright.client._client import Client
-from kubewright.client._dynamic import PartialObjectMetadata
+from kubewright.client import Client, PartialObjectMetadata
 from kubewright.controllers._loop import PAUSED
 from kubewright.controllers._reconcile import ALREADY_OWNED, RECONCILE_FAILED, RECONCILE_SUCCEEDED
 from kubewright.machinery.errors import NotFound

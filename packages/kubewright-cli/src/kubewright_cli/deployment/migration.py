@@ -21,9 +21,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright.client._client import Client
-from kubewright.client._dynamic import PartialObjectMetadata
-from kubewright.client._patch import MergePatch
+from kubewright.client import Client, MergePatch, PartialObjectMetadata
 from kubewright.machinery.errors import APIError, ConfigError, Conflict, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource

@@ -8,9 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kubewright.client._client import Client
-from kubewright.client._dynamic import PartialObjectMetadata, Unstructured, decode_object
-from kubewright.client._mapper import RESTMapper
+from kubewright.client import Client, PartialObjectMetadata, RESTMapper, Unstructured, decode_object
 from kubewright.machinery.errors import ConfigError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource, Object

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubewright.apis.apps.v1 import Deployment
-from kubewright.client._client import Client
+from kubewright.client import Client
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
 from kubewright_cli.deployment.objects import names_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,7 +10,7 @@ from datetime import timedelta
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.coordination.v1 import Lease
 from kubewright.apis.core.v1 import ContainerStatus, Pod
-from kubewright.client._client import Client
+from kubewright.client import Client
 from kubewright.machinery.errors import BadRequest, ConfigError, ConnectionFailed, NotFound
 from kubewright_cli.deployment.objects import names_of
 from kubewright_cli.manifests import Manifests
@@ -22,6 +22,30 @@ CONTAINER = "manager"
 
 
 @dataclass(frozen=True, slots=True)
+class Workload:
+    """A Deployment in a cluster, and its Pods."""
+
+    title: str
+    """Its name in messages."""
+    namespace: str
+    deployment: str
+    selector: Mapping[str, str]
+    """Labels of its Pods."""
+
+    @classmethod
+    def of(cls, manifests: Manifests) -> Workload:
+        """Return the Deployment of a project's manager."""
+        settings = manifests.settings
+        return cls(settings.name, settings.namespace, names_of(manifests).of(MANAGER), selector(settings))
+
+    async def pods(self, client: Client) -> list[Pod]:
+        """Return the Pods that are not being deleted, newest first."""
+        found = await client.list(Pod, namespace=self.namespace, labels=self.selector)
+        alive = [each for each in found if each.metadata.deletion_timestamp is None]
+        return sorted(alive, key=lambda pod: str(pod.metadata.creation_timestamp), reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
 class PodProblem:
     """The problem of a Pod."""
 
@@ -30,6 +54,8 @@ class PodProblem:
     message: str
     lasting: bool
     """Waiting alone does not solve it."""
+    container: str = ""
+    """The container that has the problem; empty if it is the Pod's."""
 
     def __str__(self) -> str:
         return f"Pod {self.pod}: {self.reason}{self.message and ': '}{self.message}"
@@ -58,10 +84,7 @@ async def is_deployed(client: Client, manifests: Manifests) -> bool:
 
 async def pods_of(client: Client, manifests: Manifests) -> list[Pod]:
     """Return the manager's Pods that are not being deleted, newest first."""
-    settings = manifests.settings
-    found = await client.list(Pod, namespace=settings.namespace, labels=selector(settings))
-    alive = [each for each in found if each.metadata.deletion_timestamp is None]
-    return sorted(alive, key=lambda pod: str(pod.metadata.creation_timestamp), reverse=True)
+    return await Workload.of(manifests).pods(client)
 
 
 async def lease_of(client: Client, manifests: Manifests) -> Lease | None:
@@ -107,7 +130,8 @@ def problem_of(pod: Pod) -> PodProblem | None:
     for each in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = each.state.waiting if each.state is not None else None
         if waiting is not None and waiting.reason not in (None, "ContainerCreating", "PodInitializing"):
-            return PodProblem(name, waiting.reason or "", _last_end(each) or waiting.message or "", lasting=True)
+            why = _last_end(each) or waiting.message or ""
+            return PodProblem(name, waiting.reason or "", why, lasting=True, container=each.name)
     if pod.status.phase == "Failed":
         return PodProblem(name, pod.status.reason or "Failed", pod.status.message or "", lasting=True)
     scheduled = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
@@ -127,11 +151,13 @@ async def images_of(client: Client, manifests: Manifests) -> set[str]:
     return {container.image or "" for each in templates for container in each.spec.containers}
 
 
-async def last_lines(client: Client, pod: str, namespace: str, count: int) -> list[str]:
-    """Return the last lines of a Pod's log, or of its previous container if the current one has written nothing."""
+async def last_lines(
+    client: Client, pod: str, namespace: str, count: int, container: str | None = CONTAINER
+) -> list[str]:
+    """Return the last lines of a container's log, or of its previous run if the current one has written nothing."""
     for previous in (False, True):
         try:
-            lines = client.logs(pod, namespace=namespace, container=CONTAINER, previous=previous, tail_lines=count)
+            lines = client.logs(pod, namespace=namespace, container=container, previous=previous, tail_lines=count)
             async with aclosing(lines):
                 found = [line async for line in lines]
         except (NotFound, BadRequest):

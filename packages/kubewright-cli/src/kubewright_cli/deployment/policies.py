@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 from kubewright.apis.admissionregistration.v1 import ValidatingAdmissionPolicy
-from kubewright.client._client import Client
-from kubewright.client._dynamic import PartialObjectMetadata
+from kubewright.client import Client, PartialObjectMetadata
 from kubewright.machinery.errors import ConfigError, Forbidden, NotFound
 from kubewright.policies._local_registration import KINDS
 from kubewright.webhooks._local_objects import ended_process, local_prefix

@@ -11,9 +11,12 @@ from typing import Final
 
 from kubewright.apis.apps.v1 import Deployment, ReplicaSet
 from kubewright.apis.core.v1 import Pod
-from kubewright.client._client import Client
+from kubewright.client import Client
+from kubewright.health import replicas_health
 from kubewright.machinery.errors import Forbidden, KubewrightError, NotFound
 from kubewright_cli.deployment.pods import (
+    PodProblem,
+    Workload,
     deployment_of,
     is_ready,
     last_lines,
@@ -42,14 +45,15 @@ class RolloutFailed(KubewrightError):
         """The last lines that the failing Pod wrote."""
 
 
-async def replace_pods(client: Client, manifests: Manifests, *, failing: bool, timeout: float) -> None:
-    """Delete the manager's Pods, or only the `failing` ones, so that new Pods take their place without a back-off.
+async def replace_pods(client: Client, workload: Workload, *, failing: bool, timeout: float) -> None:
+    """Delete the Pods of a Deployment, or only the `failing` ones, so that new Pods take their place without a
+    back-off.
 
     A Pod that failed before says nothing about what was deployed since. Waits until the deleted Pods are gone. Without
     permission to delete Pods, nothing happens.
     """
     deleted: list[Pod] = []
-    for each in await pods_of(client, manifests):
+    for each in await workload.pods(client):
         problem = problem_of(each)
         if failing and (problem is None or not problem.lasting):
             continue
@@ -67,14 +71,25 @@ async def replace_pods(client: Client, manifests: Manifests, *, failing: bool, t
 async def wait_for_rollout(
     client: Client, manifests: Manifests, *, timeout: float, report: Callable[[str], None]
 ) -> Deployment:
-    """Wait until every replica of the manager runs what is deployed. Calls `report` with the progress.
+    """Wait until every replica of the manager runs what is deployed: see `wait_for_workload`.
+
+    Raises ConfigError if the manager is not deployed.
+    """
+    await deployment_of(client, manifests)
+    return await wait_for_workload(client, Workload.of(manifests), timeout=timeout, report=report)
+
+
+async def wait_for_workload(
+    client: Client, workload: Workload, *, timeout: float, report: Callable[[str], None]
+) -> Deployment:
+    """Wait until every replica of a Deployment runs its newest template. Calls `report` with the progress.
 
     Raises RolloutFailed if a Pod cannot run, or after `timeout` seconds.
     """
     deadline = client.clock.monotonic() + timeout
     while True:
-        deployment = await deployment_of(client, manifests)
-        pods = await _newest_pods(client, manifests, deployment) if _is_observed(deployment) else []
+        deployment = await client.get(Deployment, workload.deployment, namespace=workload.namespace)
+        pods = await _newest_pods(client, workload, deployment) if _is_observed(deployment) else []
         missing = _missing(deployment, pods)
         if missing is None:
             return deployment
@@ -82,11 +97,11 @@ async def wait_for_rollout(
         problems = [problem for each in pods if (problem := problem_of(each)) is not None]
         lasting = next((each for each in problems if each.lasting), None)
         if lasting is not None:
-            raise await _failure(client, manifests, str(lasting), lasting.pod)
+            raise await _failure(client, workload, str(lasting), lasting)
         if client.clock.monotonic() > deadline:
             why = str(problems[0]) if problems else _condition(deployment)
-            pod = problems[0].pod if problems else ""
-            raise await _failure(client, manifests, f"after {timeout:g} s {missing}: {why}", pod)
+            first = problems[0] if problems else None
+            raise await _failure(client, workload, f"after {timeout:g} s {missing}: {why}", first)
         await client.clock.sleep(_PAUSE)
 
 
@@ -146,17 +161,16 @@ def _missing(deployment: Deployment, pods: list[Pod]) -> str | None:
     wanted = 1 if wanted is None else wanted
     if not _is_observed(deployment):
         return "the Deployment has not been processed yet"
-    updated = status.updated_replicas or 0
-    if updated < wanted:
-        return f"{updated} of {wanted} new replicas are created"
-    old = (status.replicas or 0) - updated
-    if old > 0:
-        return f"{old} old {'replica is' if old == 1 else 'replicas are'} still running"
-    available = min(status.available_replicas or 0, sum(map(is_ready, pods)))
-    return f"{available} of {wanted} replicas are available" if available < wanted else None
+    health = replicas_health(
+        wanted,
+        total=status.replicas or 0,
+        updated=status.updated_replicas or 0,
+        available=min(status.available_replicas or 0, sum(map(is_ready, pods))),
+    )
+    return None if health.is_ready else health.message
 
 
-async def _newest_pods(client: Client, manifests: Manifests, deployment: Deployment) -> list[Pod]:
+async def _newest_pods(client: Client, workload: Workload, deployment: Deployment) -> list[Pod]:
     """Return the Pods of the newest revision."""
     sets = [
         each
@@ -166,7 +180,7 @@ async def _newest_pods(client: Client, manifests: Manifests, deployment: Deploym
     newest = max(sets, key=_revision, default=None)
     if newest is None or _revision(newest) != int(deployment.metadata.annotations.get(_REVISION, "0")):
         return []
-    return [each for each in await pods_of(client, manifests) if _is_of(each, newest)]
+    return [each for each in await workload.pods(client) if _is_of(each, newest)]
 
 
 def _revision(found: ReplicaSet) -> int:
@@ -182,7 +196,8 @@ def _condition(deployment: Deployment) -> str:
     return "; ".join(f"{each.reason}: {each.message}" for each in failing) or "no Pod reports a reason"
 
 
-async def _failure(client: Client, manifests: Manifests, message: str, pod: str) -> RolloutFailed:
-    namespace = manifests.settings.namespace
-    log = await last_lines(client, pod, namespace, _LINES) if pod else []
-    return RolloutFailed(f"{manifests.settings.name} does not run: {message}", log)
+async def _failure(client: Client, workload: Workload, message: str, problem: PodProblem | None) -> RolloutFailed:
+    log: list[str] = []
+    if problem is not None:
+        log = await last_lines(client, problem.pod, workload.namespace, _LINES, problem.container or None)
+    return RolloutFailed(f"{workload.title} does not run: {message}", log)

@@ -27,10 +27,7 @@ from typing import Final
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
 from kubewright.apis.meta.v1 import GroupResource, ObjectMeta, owner_reference
 from kubewright.apis.storagemigration.v1beta1 import StorageVersionMigration, StorageVersionMigrationSpec
-from kubewright.client._client import Client
-from kubewright.client._dynamic import PartialObjectMetadata, Unstructured
-from kubewright.client._mapper import RESTMapper
-from kubewright.client._patch import JSONPatch, MergePatch
+from kubewright.client import Client, JSONPatch, MergePatch, PartialObjectMetadata, RESTMapper, Unstructured
 from kubewright.machinery import time
 from kubewright.machinery.errors import AlreadyExists, APIError, ConfigError, Conflict, Forbidden, Invalid, NotFound
 from kubewright.machinery.json import JSONObject

@@ -8,14 +8,13 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from kubewright.apis.core.v1 import Event
-from kubewright.client._client import Client
-from kubewright.client._dynamic import Unstructured
+from kubewright.client import Client, Unstructured
+from kubewright.health import health_of, is_stuck, reason_not_reconciled
 from kubewright.machinery.errors import ConfigError, Forbidden, InternalError
 from kubewright.machinery.json import JSONObject
 from kubewright.models import APIResource
 from kubewright.models._schema import root_schema
 from kubewright_cli.deployment.compatibility import decode_error
-from kubewright_cli.deployment.convergence import is_stuck, not_reconciled, reason_not_converged
 from kubewright_cli.deployment.conversions import is_conversion_failure
 from kubewright_cli.deployment.crds import api_of, installed_crd, served_api, served_versions, terminating
 from kubewright_cli.deployment.failures import FailingObject, failing_objects, seen_at
@@ -240,13 +239,13 @@ class _ConvergenceCheck:
         failure = self._failing.get(obj.metadata.uid or "")
         if failure is not None:
             return "failing", failure.why
-        why = not_reconciled(obj, self._status_fields) if self._has_controller else None
-        if why is not None and obj.metadata.deletion_timestamp is None:
+        why = reason_not_reconciled(obj, self._status_fields) if self._has_controller else ""
+        if why and obj.metadata.deletion_timestamp is None:
             return "unreconciled", why
-        why = reason_not_converged(obj)
-        if why is None:
+        health = health_of(obj)
+        if health.is_ready:
             return None
-        return ("stuck" if is_stuck(obj, self._now) else "reported"), why
+        return ("stuck" if is_stuck(obj, self._now) else "reported"), health.message
 
 
 async def _warnings(client: Client, api: APIResource) -> dict[str, str]:

@@ -9,11 +9,12 @@ local runs that were killed.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubewright.apis.admissionregistration.v1 import (
     MutatingWebhook,
@@ -23,13 +24,11 @@ from kubewright.apis.admissionregistration.v1 import (
 )
 from kubewright.apis.core.v1 import Secret, Service
 from kubewright.apis.discovery.v1 import EndpointSlice
-from kubewright.client._client import Client
-from kubewright.client._dynamic import PartialObjectMetadata, Unstructured, decode_object
+from kubewright.client import Client, PartialObjectMetadata, Unstructured, decode_object
 from kubewright.machinery.errors import APIError, ConfigError, Forbidden, InternalError, NotFound
 from kubewright.machinery.json import JSONObject
 from kubewright.models import CustomResource
-from kubewright.webhooks import AdmissionWebhook, webhook_objects
-from kubewright.webhooks._configurations import WebhookConfiguration
+from kubewright.webhooks import AdmissionWebhook, WebhookConfiguration, webhook_objects
 from kubewright.webhooks._local_objects import is_of_other_host, local_prefix
 from kubewright_cli.deployment import conversions
 from kubewright_cli.deployment.apply import is_of_deployment

@@ -141,7 +141,7 @@ def _python_of(config: JSONObject, base: str) -> str:
         name, _, value = str(each).partition("=")
         if name == "PYTHON_VERSION":
             return ".".join(value.split(".")[:2])
-    raise ConfigError(f"base {base} does not declare its Python (PYTHON_VERSION); name the version: --python 3.13")
+    raise ConfigError(f"base {base} does not declare its Python (PYTHON_VERSION); name the version: --python 3.14")
 
 
 def _configure(base: JSONObject, plan: Plan, manifest_of_base: Descriptor, added: Sequence[Layer]) -> JSONObject:

@@ -55,7 +55,7 @@ class ImageProject:
         return cls(root, settings, file.project.dependencies, file.project.requires_python)
 
     def check_python(self, version: str) -> None:
-        """Raise ConfigError if the project does not support this Python, `3.13`."""
+        """Raise ConfigError if the project does not support this Python, `3.14`."""
         try:
             fits = SpecifierSet(self.requires_python).contains(f"{version}.99")
         except InvalidSpecifier as error:

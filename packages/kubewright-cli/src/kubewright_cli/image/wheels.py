@@ -36,11 +36,11 @@ class Target:
 
     platform: Platform
     python: str
-    """`3.13`"""
+    """`3.14`"""
 
     def __post_init__(self) -> None:
         if not _PYTHON.fullmatch(self.python):
-            raise ConfigError(f'Python "{self.python}" is not a version; write 3.13')
+            raise ConfigError(f'Python "{self.python}" is not a version; write 3.14')
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,6 @@ InstallMode: TypeAlias = Literal["OwnNamespace", "SingleNamespace", "MultiNamesp
 INSTALL_MODES: Final[tuple[InstallMode, ...]] = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
 """In the order of a ClusterServiceVersion."""
 
-Capabilities: TypeAlias = Literal["Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot"]
-"""The capability levels of the Operator Framework, from I to V."""
-
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
     """A person or a team."""
@@ -64,8 +61,6 @@ class BundleSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """By default the keywords of the project."""
     categories: tuple[str, ...] = ()
     """The categories of OperatorHub, such as `"Database"`."""
-    capabilities: Capabilities = "Basic Install"
-    """The capability level."""
     maturity: str = ""
     """For example `"alpha"` or `"stable"`."""
     repository: str = ""

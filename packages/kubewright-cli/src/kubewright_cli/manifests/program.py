@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubewright.cache._store import each_of
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.time import seconds
-from kubewright.manager import Manager
-from kubewright.manager._leader import LeaderElection
+from kubewright.manager import LeaderElection, Manager
 from kubewright.models import APIResource, CustomResource, PolicyRule, custom_resource_definitions
 from kubewright.webhooks import Conversion, Webhook
 from kubewright_cli.manifests.scope import CLUSTER_SCOPED

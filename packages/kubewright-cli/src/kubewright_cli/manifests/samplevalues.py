@@ -43,7 +43,7 @@ _FORMATS: Final = {
     "k8sshortname": "example",
     "k8slongname": "example.com",
 }
-"""A value of each format that an API server checks; see `kubewright_controlplane.schema.formats`."""
+"""A value of each format that an API server checks; see `kubewright.machinery.formats`."""
 _CANDIDATES: Final = (
     _WORD, "Example", "EXAMPLE", "example.com", "example-1", "example/example", "https://example.com", "0 0 * * *",
     "1h", "10m", "100m", "1Gi", "1", "1.0", "v1", "v1.0.0", "1.0.0", "12:00", "2026-01-01", "192.0.2.1", "192.0.2.0/24",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -58,12 +58,12 @@ def _resources() -> ResourceRequirements:
 class BuildSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """`[tool.kubewright.build]`: how the image is built."""
 
-    base: str = "docker.io/library/python:3.13-slim"
+    base: str = "docker.io/library/python:3.14-slim"
     """The base: the name of an image, or `oci:` and the folder of a layout."""
     platforms: tuple[str, ...] = ("linux/amd64",)
     """The platforms: linux/amd64, linux/arm64."""
     python: str = ""
-    """The Python version of the base (3.13), if the base does not declare it."""
+    """The Python version of the base (3.14), if the base does not declare it."""
     find_links: tuple[str, ...] = ()
     """Folders of wheels to use before any index."""
 
@@ -156,6 +156,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """Whether there are ClusterRoles for people who administer, edit or view objects of each kind."""
     build: BuildSettings = BuildSettings()
     """How `kubewright image build` builds the image."""
+    levels: str = "tests/levels.py"
+    """The Python file with the Declaration for `kubewright levels`."""
     bundle: BundleSettings = BundleSettings()
     """The bundle for OLM."""
     catalog: CatalogSettings = CatalogSettings()
@@ -292,6 +294,11 @@ def _label_errors(settings: Settings) -> Iterator[str]:
 def _refuse_unknown(table: JSONObject) -> None:
     own = {field.encode_name for field in msgspec.structs.fields(Settings)} - set(OF_PROJECT)
     for where, key, known in _unknown(table, inspect.type_info(Settings), _TABLE, own):
+        if (where, key) == (f"{_TABLE}.bundle", "capabilities"):
+            raise ConfigError(
+                f"{where}.capabilities: the capability level is measured and not declared; remove the setting, and run "
+                "`kubewright levels`"
+            )
         similar = nearest(key, known)
         hint = f'did you mean "{similar}"?' if similar else f"known settings: {', '.join(sorted(known))}"
         raise ConfigError(f'{where}: unknown setting "{key}"; {hint}')
@@ -323,5 +330,26 @@ def _unknown(
 def _error_text(error: str) -> str:
     """Return `tool.kubewright.replicas: expected int, got str` for "Expected `int`, got `str` - at `$.replicas`"."""
     what, _, where = error.partition(" - at `$")
-    text = what.replace("`", "")
-    return f"{_TABLE}{where.rstrip('`')}: {text[0].lower()}{text[1:]}"
+    text, place = what.replace("`", ""), where.rstrip("`")
+    choices = _choices(place) if text.startswith("Invalid enum value") else []
+    known = f"; known values: {', '.join(choices)}" if choices else ""
+    return f"{_TABLE}{place}: {text[0].lower()}{text[1:]}{known}"
+
+
+def _choices(place: str) -> list[str]:
+    """Return the values that a setting may have; none if they are not known."""
+    found: list[inspect.Type] = [inspect.type_info(Settings)]
+    for name in re.findall(r"\.([^.\[]+)|\[", place):
+        found = [each for one in found for each in _below(one, name)]
+    return [str(each) for one in found if isinstance(one, inspect.LiteralType) for each in one.values]
+
+
+def _below(kind: inspect.Type, name: str) -> Iterator[inspect.Type]:
+    """Yield the possible types of a field, or of the items of a list if the name is empty."""
+    types: Iterable[inspect.Type] = ()
+    if not name and isinstance(kind, inspect.VarTupleType):
+        types = (kind.item_type,)
+    elif isinstance(kind, inspect.StructType):
+        types = (each.type for each in kind.fields if each.encode_name == name)
+    for each in types:
+        yield from each.types if isinstance(each, inspect.UnionType) else (each,)

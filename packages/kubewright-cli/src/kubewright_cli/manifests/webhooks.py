@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
-from kubewright.manager._certificates import Certificate
+from kubewright.manager import Certificate
 from kubewright.models import APIResource, cluster_role, codec, role
 from kubewright.models._values import plain
 from kubewright.webhooks import (

@@ -74,13 +74,18 @@ class Bundle:
     warnings: tuple[str, ...]
 
 
-def bundle_of(project: Project, image: str = "") -> Bundle:
-    """Return the bundle of a project. Raises ConfigError for settings that no bundle can express."""
+def bundle_of(project: Project, image: str = "", capability: str = "") -> Bundle:
+    """Return the bundle of a project with a capability level, or with none.
+
+    Raises ConfigError for settings that no bundle can express.
+    """
     manifests = project.manifests()
     if image:
         manifests = manifests.with_image(image)
     settings, root = manifests.settings, project.root
-    shown = [each for name in samples.present(root / "config/samples") for each in _samples(root, name)]
+    found = [each for name in samples.present(root / "config/samples") for each in _samples(root, name)]
+    owned = {kind_of(crd) for crd in _crds(manifests)}
+    shown = [each for each in found if api_of(each) in owned]
     objects = [*_objects(manifests), *_further(settings, root)]
     names = [f"{each['kind']} {each['metadata']['name']}" for each in objects]
     if twice := next((each for each in names if names.count(each) > 1), ""):
@@ -88,7 +93,7 @@ def bundle_of(project: Project, image: str = "") -> Bundle:
             f"tool.kubewright.bundle.manifests: {twice} is already part of the bundle; rename one of them"
         )
     documents = {
-        f"{package_of(settings)}.clusterserviceversion.yaml": service_version(manifests, root, shown),
+        f"{package_of(settings)}.clusterserviceversion.yaml": service_version(manifests, root, shown, capability),
         **{f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml": crd for crd in _crds(manifests)},
         **{_file_name(each): each for each in objects},
     }
@@ -107,6 +112,16 @@ def _samples(root: Path, name: str) -> list[JSONObject]:
         return list(yaml.load_all((root / "config/samples" / name).read_text()))
     except (OSError, DecodeError) as error:
         raise ConfigError(f"config/samples/{name}: {error}") from error
+
+
+def api_of(document: JSONObject) -> tuple[str, str]:
+    """Return the group and kind of an object."""
+    return str(document.get("apiVersion", "")).rpartition("/")[0], str(document.get("kind", ""))
+
+
+def kind_of(crd: JSONObject) -> tuple[str, str]:
+    """Return the group and kind that a CRD defines."""
+    return crd["spec"]["group"], crd["spec"]["names"]["kind"]
 
 
 def _crds(manifests: Manifests) -> list[JSONObject]:

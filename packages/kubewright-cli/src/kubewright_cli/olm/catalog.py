@@ -186,7 +186,7 @@ def _bundle(bundle: ReleasedBundle, settings: Settings) -> JSONObject:
         "name": bundle.name,
         "package": bundle.package,
         "image": image,
-        "properties": _properties(bundle),
+        "properties": [*properties_of(bundle), {"type": "olm.csv.metadata", "value": _csv_metadata(bundle)}],
         "relatedImages": _related_images(bundle, image),
     }
 
@@ -197,7 +197,8 @@ def _image(bundle: ReleasedBundle, settings: Settings) -> str:
     return pattern.replace("{version}", str(bundle.version).replace("+", "-"))
 
 
-def _properties(bundle: ReleasedBundle) -> list[JSONObject]:
+def properties_of(bundle: ReleasedBundle) -> list[JSONObject]:
+    """Return the properties of a bundle, without `olm.csv.metadata`."""
     kinds: JSONObject = bundle.spec.get("customresourcedefinitions") or {}
     found = [{"type": "olm.package", "value": {"packageName": bundle.package, "version": str(bundle.spec["version"])}}]
     found += [{"type": "olm.gvk", "value": each} for each in _kinds(kinds.get("owned"))]
@@ -205,8 +206,7 @@ def _properties(bundle: ReleasedBundle) -> list[JSONObject]:
     found += [_requirement(each) for each in bundle.dependencies]
     found += [{"type": each["type"], "value": each["value"]} for each in bundle.properties]
     unique = {json.dumps(each, sort_keys=True): each for each in found}
-    ordered = sorted(unique.values(), key=lambda each: (each["type"], json.dumps(each["value"], sort_keys=True)))
-    return [*ordered, {"type": "olm.csv.metadata", "value": _csv_metadata(bundle)}]
+    return sorted(unique.values(), key=lambda each: (each["type"], json.dumps(each["value"], sort_keys=True)))
 
 
 def _kinds(described: object) -> Iterator[JSONObject]:

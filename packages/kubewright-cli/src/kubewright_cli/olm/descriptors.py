@@ -14,10 +14,9 @@ from typing import Final, Literal
 import msgspec
 
 from kubewright.machinery.json import JSONObject
-from kubewright.models import CustomResource
+from kubewright.models import CustomResource, Struct
 from kubewright.models._annotations import class_doc, field_docs
 from kubewright.models._schema import root_schema
-from kubewright.models._struct import Struct
 from kubewright.models._types import unwrap
 
 Part = Literal["spec", "status"]

@@ -29,6 +29,7 @@ from kubewright_cli.manifests.program import Program
 from kubewright_cli.manifests.settings import Settings
 from kubewright_cli.manifests.webhooks import WebhookDeployment
 from kubewright_cli.olm.descriptors import descriptors, words
+from kubewright_cli.olm.semver import Range
 
 API_VERSION: Final = "operators.coreos.com/v1alpha1"
 KIND: Final = "ClusterServiceVersion"
@@ -74,13 +75,17 @@ def name_of(settings: Settings) -> str:
     return f"{package_of(settings)}.v{semantic(settings.version).replace('+', '-')}"
 
 
-def service_version(manifests: Manifests, root: Path, samples: Sequence[JSONObject]) -> JSONObject:
-    """Return the document. `samples` are the objects in `alm-examples`.
+def service_version(
+    manifests: Manifests, root: Path, samples: Sequence[JSONObject], capability: str = ""
+) -> JSONObject:
+    """Return the document. `samples` are the objects in `alm-examples`, and `capability` is the capability level; a
+    document without one has no annotation for it.
 
     Raises ConfigError if a file that the settings name cannot be read.
     """
     program, settings = manifests.program, manifests.settings
     bundle = settings.bundle
+    _check_upgrades(settings)
     modes = install_modes(program, settings)
     spec: JSONObject = {
         "displayName": bundle.display_name or words(settings.name),
@@ -108,10 +113,28 @@ def service_version(manifests: Manifests, root: Path, samples: Sequence[JSONObje
     }
     metadata: JSONObject = {
         "name": name_of(settings),
-        "annotations": _annotations(settings, samples),
+        "annotations": _annotations(settings, samples, capability),
         "labels": bundle.labels,
     }
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": _stated(metadata), "spec": _stated(spec)}
+
+
+def _check_upgrades(settings: Settings) -> None:
+    """Raise ConfigError if the settings describe impossible upgrades."""
+    bundle, name = settings.bundle, name_of(settings)
+    for setting, replaced in (("replaces", (bundle.replaces,)), ("skips", bundle.skips)):
+        if name in replaced:
+            raise ConfigError(
+                f'tool.kubewright.bundle.{setting}: "{name}" is this version itself; name an earlier one, or raise '
+                "version in [project]"
+            )
+    if bundle.skip_range:
+        try:
+            Range.parse(bundle.skip_range)
+        except ValueError as error:
+            raise ConfigError(
+                f'tool.kubewright.bundle.skip-range: {error}; write a range such as ">=1.0.0 <1.2.0"'
+            ) from error
 
 
 def install_modes(program: Program, settings: Settings) -> Sequence[InstallMode]:
@@ -170,11 +193,11 @@ def _stated(structure: JSONObject) -> JSONObject:
     return {key: value for key, value in structure.items() if value not in (None, "", [], {})}
 
 
-def _annotations(settings: Settings, samples: Sequence[JSONObject]) -> JSONObject:
+def _annotations(settings: Settings, samples: Sequence[JSONObject], capability: str) -> JSONObject:
     bundle = settings.bundle
     own = {
         "alm-examples": json.dumps(list(samples), indent=2, ensure_ascii=False),
-        "capabilities": bundle.capabilities,
+        "capabilities": capability,
         "categories": ", ".join(bundle.categories),
         "containerImage": settings.image,
         "description": settings.description,

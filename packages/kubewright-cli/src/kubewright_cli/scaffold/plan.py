@@ -35,15 +35,28 @@ _FILES: Final = {
 }
 
 
+RECOMMENDED_PYTHON: Final = "3.14"
+"""Kubewright needs the least CPU time with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Packaging:
     """Package metadata of a project."""
 
     python: str
-    """The oldest supported Python, also that of the image: `3.12`."""
+    """The oldest supported Python: `3.12`."""
     license: str = ""
     """An SPDX expression."""
     owner: str = ""
+
+    @property
+    def image_python(self) -> str:
+        """The Python of the image and of CI: the recommended one, or a newer one that the project needs."""
+        return max(self.python, RECOMMENDED_PYTHON, key=_as_numbers)
+
+
+def _as_numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +79,7 @@ def project(root: Path, record: Record, packaging: Packaging) -> Changes:
         "package": record.package,
         "namespaced": record.namespaced,
         "python": packaging.python,
+        "image_python": packaging.image_python,
         "license": packaging.license,
         "owner": packaging.owner,
         "version": _compatible(version("kubewright")),
@@ -75,7 +89,7 @@ def project(root: Path, record: Record, packaging: Packaging) -> Changes:
         if path not in KEPT or not (root / path).exists():
             changes.create(path, render(template, **values))
     for target, title in _WORKFLOWS.items():
-        text = render("workflow.yml", target=target, title=title, python=packaging.python)
+        text = render("workflow.yml", target=target, title=title, python=packaging.image_python)
         changes.create(f".github/workflows/{target}.yml", text)
     changes.create(f"{package}/__init__.py", f'"""The operator {record.name}."""\n')
     changes.create(f"{package}/main.py", render("main.py", **values))

@@ -22,11 +22,11 @@ Follows k8s.io/apiserver pkg/server/config.go (DefaultBuildHandlerChain).
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 
 from kubewright._runtime.log import get_logger
 from kubewright.http.message import Request, Response
+from kubewright.machinery import names
 from kubewright.machinery.errors import APIError, BadRequest, InternalError, RequestTooLarge
 from kubewright.machinery.selectors import FieldSelector
 from kubewright_controlplane.apiserver.admission.chain import Chain
@@ -87,22 +87,22 @@ class APIServer:
         self._store = Store(history=self.options.history, log=_open_log(self.options))
         admission = Chain()
         self.resources = ResourceSet(self._store, admission, self.options.clock)
-        self._authentication = build_authentication(self.resources, self.options)
+        self.authentication = build_authentication(self.resources, self.options)
         self._authorizer = build_authorizer(
             self.resources, allow_all=self.options.allow_all, nodes=self.options.node_authorizer
         )
-        builtin.install(builtin.ServerParts(self.options, self.resources, self._authentication, self._authorizer))
+        builtin.install(builtin.ServerParts(self.options, self.resources, self.authentication, self._authorizer))
         disabled = self.options.disabled_admission
         plugins = build_plugins(self.resources, self._authorizer, self.options)
         admission.use(plugins)
         pod_security = [each for each in plugins if isinstance(each, PodSecurity)]
-        self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks)
+        self._worker = Worker()
+        self._webhooks = WebhookClients(ServiceResolver(self.resources), self.options.webhooks, self._worker)
         webhooks = Webhooks(self.resources, self._authorizer, self._webhooks, disabled)
         mutating, validating = policy_reviewers(self.resources, self._authorizer, disabled)
         admission.add_reviewers([*mutating, *webhooks.mutating, *pod_security, *validating, *webhooks.validating])
         self.front_proxy = FrontProxy(self.options.data)
         self._aggregator = Aggregator(self.resources, self.front_proxy, self.options.webhooks, self.options.clock)
-        self._worker = Worker()
         self._definitions = Definitions(self.resources, self._webhooks, self._worker, self.options.clock)
         self._expiry = EventExpiry(self.resources, self.options.event_seconds, self.options.clock)
         self._history_expiry = HistoryExpiry(self._store, self.options.history_seconds, self.options.clock)
@@ -114,7 +114,7 @@ class APIServer:
             self._aggregator.extensions,
             self._metrics,
             self.options.issuer,
-            self._authentication.key_set,
+            self.authentication.key_set,
         )
 
     async def start(self, service_cidr: str | None = None) -> None:
@@ -149,7 +149,7 @@ class APIServer:
 
     def _finished(self, request: Request, info: RequestInfo, response: Response) -> Response:
         """Return an answer with its headers, and count it."""
-        response.headers["audit-id"] = request.headers.get("audit-id") or str(uuid.uuid4())
+        response.headers["audit-id"] = request.headers.get("audit-id") or names.generate_uid()
         answers.indent(request, info, response)
         self._metrics.count(info, response.status)
         return response
@@ -178,7 +178,7 @@ class APIServer:
 
     def _authorized(self, request: Request, info: RequestInfo) -> UserInfo:
         """Return the user of a request. Raises Unauthorized or Forbidden."""
-        authenticated = self._authentication.authenticate(request)
+        authenticated = self.authentication.authenticate(request)
         request.authenticated = authenticated is not ANONYMOUS_USER
         access = _access(authenticated, info)
         user = impersonate(request, access, self._authorizer)

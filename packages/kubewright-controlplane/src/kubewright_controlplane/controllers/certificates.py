@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 from kubewright._runtime.clock import Clock
 from kubewright.apis.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from kubewright.apis.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestCondition
-from kubewright.controllers import Context, Controller, Result, controller
+from kubewright.controllers import Context, Controller, Result, controller, run_blocking
 
 Sign: TypeAlias = Callable[[bytes, Collection[str], timedelta, datetime], bytes]
 """Signs a request in PEM, for usages and a lifetime from a moment on. Returns the certificate in PEM."""
@@ -120,7 +120,9 @@ class CertificateReconciler:
             request.status.conditions = [*request.status.conditions, failed]
         else:
             lifetime = _lifetime(request.spec.expiration_seconds)
-            request.status.certificate = self._sign(request.spec.request, request.spec.usages, lifetime, now)
+            request.status.certificate = await run_blocking(
+                self._sign, request.spec.request, request.spec.usages, lifetime, now
+            )
         await ctx.client.update_status(request)
 
 

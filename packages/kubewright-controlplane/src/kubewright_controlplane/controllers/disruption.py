@@ -27,7 +27,7 @@ from kubewright.controllers._context import controller_of
 from kubewright.machinery.errors import APIError, ConfigError, NotFound
 from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.conditions import with_condition
-from kubewright_controlplane.common.selection import compiled, matching
+from kubewright_controlplane.common.selection import compiled, lister_of, matching
 from kubewright_controlplane.controllers.intstr import scaled
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)
@@ -57,6 +57,7 @@ class DisruptionReconciler:
         selected = await matching(ctx, Pod, selector) if selector is not None else []
         if not selected:
             ctx.events.normal(budget, "NoPods", "No matching pods found", action="Count")
+        _report_pods_of_several(ctx, selected)
         try:
             expected, desired = await self._expected(ctx, selected)
         except (APIError, ConfigError, CountFailed, ValueError) as error:
@@ -230,6 +231,19 @@ def _go_text(budget: PodDisruptionBudget) -> str:
     )
     listed = f"[]LabelSelectorRequirement{{{expressions}}}"
     return f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:{listed},}}"
+
+
+def _report_pods_of_several(ctx: Context[PodDisruptionBudget], selected: Iterable[Pod]) -> None:
+    """Report each Pod that another budget selects too, for the first of its budgets."""
+    budgets = lister_of(ctx, PodDisruptionBudget)
+    if len(budgets) < 2:
+        return
+    for pod in selected:
+        names = sorted(each.name for each in _budgets_of(pod, budgets))
+        if len(names) > 1 and names[0] == ctx.object.metadata.name:
+            note = f'Pod "{pod.metadata.namespace}"/"{pod.metadata.name}" matches multiple PodDisruptionBudgets.  '
+            chosen = f'Chose "{names[0]}" arbitrarily.'
+            ctx.events.warning(pod, "MultiplePodDisruptionBudgets", note + chosen, action="Count")
 
 
 def _budgets_of(pod: Pod, budgets: Lister[PodDisruptionBudget]) -> Iterable[Request]:

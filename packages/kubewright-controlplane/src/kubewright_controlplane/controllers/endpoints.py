@@ -28,10 +28,13 @@ from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.selection import SELECTOR
 from kubewright_controlplane.controllers.services import (
     SELECTED_PODS,
+    TRIGGER_TIME,
+    TriggerTimes,
     by_selector,
+    endpoints_among,
     hostname_of,
     is_managed,
-    pods_behind,
+    selected_pods,
     target_port,
 )
 
@@ -39,28 +42,42 @@ MOST: Final = 1000
 _HEADLESS: Final = "service.kubernetes.io/headless"
 _MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 _OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
+_OWN_ANNOTATIONS: Final = (_OVER_CAPACITY, TRIGGER_TIME)
 _NAME: Final = "endpoint-controller"
 
 
-async def reconcile(ctx: Context[Service] | DeletedContext[Service]) -> None:
-    if isinstance(ctx, DeletedContext):
-        await _remove(ctx)
-        return
-    service = ctx.object
-    if not is_managed(service):
-        return
-    desired = _desired(service, _subsets(service, await pods_behind(ctx)))
-    existing = await ctx.get_or_none(Endpoints, service.metadata.name)
-    if existing is None:
-        await ctx.create(desired)
-        return
-    annotations = {key: value for key, value in existing.metadata.annotations.items() if key != _OVER_CAPACITY}
-    annotations.update(desired.metadata.annotations)
-    current = (existing.subsets, existing.metadata.labels, existing.metadata.annotations)
-    if current != (desired.subsets, desired.metadata.labels, annotations):
-        existing.subsets, existing.metadata.labels = desired.subsets, desired.metadata.labels
-        existing.metadata.annotations = annotations
-        await ctx.client.update(existing)
+class EndpointsReconciler:
+    """Writes the Endpoints of a Service."""
+
+    def __init__(self) -> None:
+        self._times = TriggerTimes()
+
+    async def reconcile(self, ctx: Context[Service] | DeletedContext[Service]) -> None:
+        if isinstance(ctx, DeletedContext):
+            self._times.forget(ctx.request)
+            await _remove(ctx)
+            return
+        service = ctx.object
+        if not is_managed(service):
+            return
+        selected = await selected_pods(ctx)
+        trigger = self._times.next(ctx.request, service, selected)
+        desired = _desired(service, _subsets(service, endpoints_among(selected)))
+        existing = await ctx.get_or_none(Endpoints, service.metadata.name)
+        if existing is None:
+            desired.metadata.annotations |= trigger
+            await ctx.create(desired)
+        elif _differs(existing, desired):
+            kept = {key: value for key, value in existing.metadata.annotations.items() if key not in _OWN_ANNOTATIONS}
+            existing.subsets, existing.metadata.labels = desired.subsets, desired.metadata.labels
+            existing.metadata.annotations = kept | desired.metadata.annotations | trigger
+            await ctx.client.update(existing)
+
+
+def _differs(existing: Endpoints, desired: Endpoints) -> bool:
+    capacity = [each.metadata.annotations.get(_OVER_CAPACITY) for each in (existing, desired)]
+    current = (existing.subsets, existing.metadata.labels, capacity[0])
+    return current != (desired.subsets, desired.metadata.labels, capacity[1])
 
 
 async def _remove(ctx: DeletedContext[Service]) -> None:
@@ -141,7 +158,8 @@ def endpoints_controller() -> Controller[Service]:
         writes=[Endpoints],
         indexers={SELECTOR: by_selector},
         reconcile_deleted=True,
+        one_pass=True,
         namespace_ending="stop",
         workers=5,
     )
-    return declare(reconcile)
+    return declare(EndpointsReconciler().reconcile)

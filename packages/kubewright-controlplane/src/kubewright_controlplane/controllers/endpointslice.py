@@ -17,15 +17,18 @@ import msgspec
 from kubewright.apis.core.v1 import ObjectReference, Pod, Service
 from kubewright.apis.discovery.v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from kubewright.apis.meta.v1 import ObjectMeta, owner_reference
-from kubewright.controllers import Context, Controller, controller
+from kubewright.controllers import Context, Controller, DeletedContext, controller
 from kubewright_controlplane.common import pods
 from kubewright_controlplane.common.selection import SELECTOR, SERVICE_LABEL
 from kubewright_controlplane.controllers.services import (
     SELECTED_PODS,
+    TRIGGER_TIME,
+    TriggerTimes,
     by_selector,
+    endpoints_among,
     hostname_of,
     is_managed,
-    pods_behind,
+    selected_pods,
     target_port,
 )
 
@@ -34,21 +37,34 @@ _MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 _NAME: Final = "endpointslice-controller.k8s.io"
 
 
-async def reconcile(ctx: Context[Service]) -> None:
-    service = ctx.object
-    if not is_managed(service):
-        return
-    pods = await pods_behind(ctx)
-    slices = [each for each in await ctx.list(EndpointSlice, owned=True) if each.metadata.deletion_timestamp is None]
-    slices.sort(key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))
-    desired_slices = list(_desired_slices(service, pods))
-    for index, desired in enumerate(desired_slices):
-        if index < len(slices):
-            await _update_slice(ctx, slices[index], desired)
-        else:
-            await ctx.create(desired)
-    for surplus in slices[len(desired_slices) :]:
-        await ctx.delete(surplus)
+class EndpointSliceReconciler:
+    """Writes the EndpointSlices of a Service."""
+
+    def __init__(self) -> None:
+        self._times = TriggerTimes()
+
+    async def reconcile(self, ctx: Context[Service] | DeletedContext[Service]) -> None:
+        if isinstance(ctx, DeletedContext):
+            self._times.forget(ctx.request)
+            return
+        service = ctx.object
+        if not is_managed(service):
+            return
+        selected = await selected_pods(ctx)
+        trigger = self._times.next(ctx.request, service, selected)
+        slices = [
+            each for each in await ctx.list(EndpointSlice, owned=True) if each.metadata.deletion_timestamp is None
+        ]
+        slices.sort(key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))
+        desired_slices = list(_desired_slices(service, endpoints_among(selected)))
+        for index, desired in enumerate(desired_slices):
+            desired.metadata.annotations = trigger
+            if index < len(slices):
+                await _update_slice(ctx, slices[index], desired)
+            else:
+                await ctx.create(desired)
+        for surplus in slices[len(desired_slices) :]:
+            await ctx.delete(surplus)
 
 
 async def _update_slice(ctx: Context[Service], existing: EndpointSlice, desired: EndpointSlice) -> None:
@@ -57,6 +73,8 @@ async def _update_slice(ctx: Context[Service], existing: EndpointSlice, desired:
         return
     existing.endpoints, existing.ports = desired.endpoints, desired.ports
     existing.metadata.labels = desired.metadata.labels
+    kept = {key: value for key, value in existing.metadata.annotations.items() if key != TRIGGER_TIME}
+    existing.metadata.annotations = kept | desired.metadata.annotations
     await ctx.client.update(existing)
 
 
@@ -124,7 +142,9 @@ def endpointslice_controller() -> Controller[Service]:
         owns=[EndpointSlice],
         watches=[SELECTED_PODS],
         indexers={SELECTOR: by_selector},
+        reconcile_deleted=True,
+        one_pass=True,
         namespace_ending="stop",
         workers=5,
     )
-    return declare(reconcile)
+    return declare(EndpointSliceReconciler().reconcile)

@@ -182,6 +182,7 @@ def endpointslicemirroring_controller() -> Controller[Endpoints]:
         ],
         writes=[EndpointSlice],
         reconcile_deleted=True,
+        one_pass=True,
         namespace_ending="stop",
         workers=2,
     )

@@ -19,6 +19,7 @@ import msgspec
 
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Node, NodeCondition, Pod, Taint
+from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context, Controller, DeletedContext, Result, controller
@@ -67,12 +68,14 @@ class NodeLifecycle:
         self._simulated = simulated
         self._grace = grace
         self._health: dict[str, _Health] = {}
-        self._registered: set[str] = set()
+        self._registered: dict[str, str] = {}
+        """The UIDs of the known nodes."""
 
     async def reconcile(self, ctx: Context[Node] | DeletedContext[Node]) -> Result | None:
         if isinstance(ctx, DeletedContext) or ctx.object.metadata.deletion_timestamp is not None:
             self._health.pop(ctx.request.name, None)
-            self._registered.discard(ctx.request.name)
+            if isinstance(ctx, DeletedContext):
+                self._unregister(ctx)
             return None
         self._register(ctx)
         left = await self._monitor(ctx) if self._is_monitored(ctx.object) else None
@@ -83,9 +86,16 @@ class NodeLifecycle:
         """Write an Event for a node that this controller sees for the first time."""
         name = ctx.request.name
         if name not in self._registered:
-            self._registered.add(name)
+            self._registered[name] = ctx.object.metadata.uid
             note = f"Node {name} event: Registered Node {name} in Controller"
             ctx.events.normal(ctx.object, "RegisteredNode", note, action="Register")
+
+    def _unregister(self, ctx: DeletedContext[Node]) -> None:
+        name = ctx.request.name
+        uid = self._registered.pop(name, None)
+        if uid is not None:
+            note = f"Node {name} event: Removing Node {name} from Controller"
+            ctx.events.normal(Node(metadata=ObjectMeta(name=name, uid=uid)), "RemovingNode", note, action="Remove")
 
     def _is_monitored(self, node: Node) -> bool:
         return not self._simulated or PROCESSES in node.metadata.labels

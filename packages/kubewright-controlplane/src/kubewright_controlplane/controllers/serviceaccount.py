@@ -78,6 +78,7 @@ def serviceaccount_controller(ca: str) -> Controller[Namespace]:
         name="serviceaccount-controller",
         watches=[Watch.mapped(ServiceAccount, _namespace_of), Watch.mapped(ConfigMap, _namespace_of)],
         writes=[ServiceAccount, ConfigMap],
+        one_pass=True,
         namespace_ending="stop",
         workers=2,
     )

@@ -30,6 +30,7 @@ from kubewright.apis.core.v1 import (
     ContainerStateWaiting,
     ContainerStatus,
     Pod,
+    ResourceRequirements,
 )
 from kubewright.machinery.json import JSONObject
 from kubewright.manager._serving import BIND_HOST
@@ -43,6 +44,7 @@ from kubewright_controlplane.kubelet.logs import ContainerLog, Lines
 from kubewright_controlplane.kubelet.probes import ProbeFailed, Prober, Target, perform
 from kubewright_controlplane.kubelet.process import Command, Output, Process
 from kubewright_controlplane.kubelet.sandbox import PodEvent, PodSandbox, grace_of
+from kubewright_controlplane.kubelet.status import needs_restart, resources_of
 from kubewright_controlplane.kubelet.volumes import Volumes
 from kubewright_controlplane.ports import process_port
 
@@ -114,6 +116,10 @@ class ContainerRunner:
         self._stop: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._updated = asyncio.Event()
         self._run: ContainerRun | None = None
+        self._resources: ResourceRequirements | None = None
+        """Those of the current process, or of the latest."""
+        self._resizes = False
+        """The process ends because the container was resized, and needs a restart for that."""
         self._logs: dict[int, ContainerLog] = {}
         self._latest = -1
         """The number of the latest run, from 0."""
@@ -146,6 +152,8 @@ class ContainerRunner:
             restart_count=self.restarts,
             state=self.state,
             last_state=ContainerState(terminated=self.last) if self.last is not None else None,
+            resources=self._resources,
+            allocated_resources=self._resources.requests if self._resources is not None else {},
         )
 
     def log(self, *, previous: bool) -> ContainerLog:
@@ -175,9 +183,11 @@ class ContainerRunner:
         while True:
             at = self._sandbox.clock.monotonic()
             code = await (self._run_once(self._image) if self._image is not None else self._simulate())
-            if self._stop.done() or not restarts(code):
+            resized, self._resizes = self._resizes, False
+            if self._stop.done() or not (resized or restarts(code)):
                 return code
-            await self._back_off(self._sandbox.clock.monotonic() - at)
+            if not resized:
+                await self._back_off(self._sandbox.clock.monotonic() - at)
             if self._stop.done():
                 return code
             self.restarts += 1
@@ -193,8 +203,15 @@ class ContainerRunner:
             self._run.kill()
 
     def update(self, pod: Pod) -> None:
-        """Take a new version of the Pod. What the container waits for may exist now."""
+        """Take a new version of the Pod. What the container waits for may exist now, and it may be resized."""
         self._pod = pod
+        named = (each for each in (*pod.spec.containers, *pod.spec.init_containers) if each.name == self.spec.name)
+        if (new := next(named, None)) is not None and self._resources is not None:
+            self._resizes = self._resizes or (self._run is not None and needs_restart(new, self._resources))
+            self.spec = msgspec.structs.replace(self.spec, resources=new.resources)
+            self._resources = resources_of(new)
+            if self._resizes:
+                self.kill()
         self._updated.set()
 
     # One run
@@ -216,6 +233,7 @@ class ContainerRunner:
             log.write("stderr", str(error).encode(), whole=True)
             return self._terminated(CANNOT_START, at, log, str(error))
         self.state = ContainerState(running=ContainerStateRunning(started_at=at))
+        self._resources = resources_of(self.spec)
         self._warn_of_moved_ports(image)
         sandbox.emit(PodEvent("Normal", "Started", f"Started container {self.spec.name} as process {run.pid}"))
         sandbox.changed()
@@ -250,6 +268,7 @@ class ContainerRunner:
         self._id = f"simulated://{secrets.token_hex(32)}"
         if not self._ends:
             self.state = ContainerState(running=ContainerStateRunning(started_at=at))
+            self._resources = resources_of(self.spec)
             self.started = self.ready = True
             self.has_started.set()
             self._sandbox.changed()

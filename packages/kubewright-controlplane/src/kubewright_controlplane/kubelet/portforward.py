@@ -140,6 +140,8 @@ class PortForward:
                     await self._connection.send(stream, chunk)
             except OSError as error:
                 message = f"lost connection to the Pod: {error.strerror or error}"
+            if (writer := self._writers.pop(stream, None)) is not None:
+                writer.close()
             await self._end(stream, errors, message)
 
     async def _end(self, stream: int, errors: int, message: str) -> None:

@@ -46,6 +46,8 @@ _CREATION_SECONDS: Final = 30.0
 """Seconds that a client has to open its streams."""
 _EARLY_BYTES: Final = 1 << 20
 """Bytes that a client may send before it has opened its last stream."""
+_FRAME_BYTES: Final = 100
+"""Bytes of a frame that waits, beyond its data."""
 _LONGEST_SIZE: Final = 1024
 """Bytes of a size of the terminal that may be incomplete."""
 
@@ -149,6 +151,7 @@ class SPDYTransport:
         """Streams, by channel."""
         self._early: list[Data] = []
         """Data that came before the last stream."""
+        self._early_bytes = 0
 
     async def open(self) -> None:
         try:
@@ -164,7 +167,8 @@ class SPDYTransport:
     async def _prepare(self, frame: spdy.Frame) -> None:
         if isinstance(frame, Data):
             self._early.append(frame)
-            if sum(len(each.data) for each in self._early) > _EARLY_BYTES:
+            self._early_bytes += _FRAME_BYTES + len(frame.data)
+            if self._early_bytes > _EARLY_BYTES:
                 raise ConnectionFailed("the client sends data before it has opened its streams")
         elif isinstance(frame, Opened):
             channel = _STREAMS.get(frame.headers.get("streamtype", ""))

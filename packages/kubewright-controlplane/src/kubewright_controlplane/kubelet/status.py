@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,7 @@ from kubewright.apis.core.v1 import (
     Pod,
     PodIP,
     PodStatus,
+    ResourceRequirements,
 )
 from kubewright_controlplane.kubelet.conditions import Statuses, conditions_of, is_sidecar
 
@@ -122,19 +124,27 @@ def _statuses(
     """Return the statuses of containers. With `ends_ready`, a container that has succeeded is ready."""
     known = {each.name: each for each in before}
     ready = outcome is Outcome.RUNNING or (ends_ready and outcome is Outcome.SUCCEEDED)
-    return [_status_of(each.name, each.image or "", known.get(each.name), outcome, ready, now) for each in containers]
+    return [_status_of(each, known.get(each.name), outcome, ready, now) for each in containers]
 
 
 def _status_of(
-    name: str, image: str, before: ContainerStatus | None, outcome: Outcome, ready: bool, now: datetime
+    container: Container | EphemeralContainer,
+    before: ContainerStatus | None,
+    outcome: Outcome,
+    ready: bool,
+    now: datetime,
 ) -> ContainerStatus:
-    """Return the status of a container. A container whose image changed was restarted."""
-    state = _state(outcome, now)
-    if before is not None and (before.image, before.ready) == (image, ready) and _same_kind(before.state, state):
-        return before
-    restarts = before.restart_count or 0 if before is not None else 0
-    if before is not None and before.image != image:
-        restarts += 1
+    """Return the status of a container. It was restarted if its image changed, or resources that require it."""
+    name, image, state = container.name, container.image or "", _state(outcome, now)
+    resources = resources_of(container) if state.waiting is None else None
+    restarts = 0
+    if before is not None:
+        restarted = before.image != image or (resources is not None and needs_restart(container, before.resources))
+        if not restarted and before.ready == ready and _same_kind(before.state, state):
+            if before.resources == resources:
+                return before
+            return msgspec.structs.replace(before, **_sizes(resources))
+        restarts = (before.restart_count or 0) + restarted
     digest = hashlib.sha256(image.encode()).hexdigest()
     started = outcome is not Outcome.PENDING
     identity = hashlib.sha256(f"{name}{image}{restarts}{now}".encode()).hexdigest()
@@ -147,7 +157,34 @@ def _status_of(
         started=outcome in (Outcome.RUNNING, Outcome.NOT_READY),
         restart_count=restarts,
         state=state,
+        **_sizes(resources),
     )
+
+
+def resources_of(container: Container | EphemeralContainer) -> ResourceRequirements:
+    """Return the resources that a kubelet reports for a container that runs: those that it asks for."""
+    asked = container.resources or ResourceRequirements()
+    return ResourceRequirements(limits=asked.limits, requests=asked.requests)
+
+
+def needs_restart(container: Container | EphemeralContainer, before: ResourceRequirements | None) -> bool:
+    """Return whether a container has resources other than `before`, and a policy to restart for the difference."""
+    if before is None:
+        return False
+    now = resources_of(container)
+    return any(
+        policy.restart_policy == "RestartContainer"
+        and any(
+            new.get(policy.resource_name) != old.get(policy.resource_name)
+            for new, old in ((now.requests, before.requests), (now.limits, before.limits))
+        )
+        for policy in container.resize_policy
+    )
+
+
+def _sizes(resources: ResourceRequirements | None) -> dict[str, Any]:
+    """Return the fields of a status that report the resources."""
+    return {"resources": resources, "allocated_resources": resources.requests if resources is not None else {}}
 
 
 def _state(outcome: Outcome, now: datetime) -> ContainerState:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kubewright.cel.library import patch_functions
+from kubewright.cel.parser import parse
+from kubewright.cel.syntax import Literal, StructExpr, shown
+from kubewright.cel.types import JSON_PATCH, OBJECT, Type, is_object_name
 from kubewright_controlplane.policies.explanations import every, meant
-from kubewright_controlplane.schema.cel.library import patch_functions
-from kubewright_controlplane.schema.cel.parser import parse
-from kubewright_controlplane.schema.cel.syntax import Literal, StructExpr, shown
-from kubewright_controlplane.schema.cel.types import JSON_PATCH, OBJECT, Type, is_object_name
 
 
 def unknown_fields(source: str, own: Type) -> str:

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import BOOL, JSON_PATCH, NULL, OBJECT, STRING, Type, list_of
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, copied
@@ -28,8 +30,6 @@ from kubewright_controlplane.policies.explanations import explained
 from kubewright_controlplane.policies.kinds import Kinds
 from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expression
 from kubewright_controlplane.schema.cel.composition import Composition
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import BOOL, JSON_PATCH, NULL, OBJECT, STRING, Type, list_of
 
 _ABSENT: Final[Mapping[str, tuple[frozenset[str], str]]] = {
     "object": (frozenset({"DELETE"}), "oldObject"),

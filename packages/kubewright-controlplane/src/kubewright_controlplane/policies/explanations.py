@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
+from kubewright.cel.checker import TYPE_NAMES, Environment, check
+from kubewright.cel.library import functions, patch_functions
+from kubewright.cel.parser import parse
+from kubewright.cel.syntax import CompileError, Expr, Has, Macro, Select, parts
+from kubewright.cel.types import Type
 from kubewright.machinery._suggestions import nearest
-from kubewright_controlplane.schema.cel.checker import TYPE_NAMES, Environment, check
-from kubewright_controlplane.schema.cel.library import functions, patch_functions
-from kubewright_controlplane.schema.cel.parser import parse
-from kubewright_controlplane.schema.cel.syntax import CompileError, Expr, Has, Macro, Select, parts
-from kubewright_controlplane.schema.cel.types import Type
 
 _PREFIX: Final = "compilation failed: "
 _POSITION: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")

@@ -8,13 +8,13 @@ from functools import lru_cache
 from itertools import product
 from typing import Final
 
+from kubewright.cel.types import BYTES, DURATION, DYN, STRING, TIMESTAMP, Type
 from kubewright.machinery.cel_names import unescape
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.apiserver.admission.policies.kindtypes import builtin_schema, custom_schema
 from kubewright_controlplane.schema.cel.declare import declared
-from kubewright_controlplane.schema.cel.types import BYTES, DURATION, DYN, STRING, TIMESTAMP, Type
 
 _ANY: Final[JSONObject] = {"x-kubernetes-int-or-string": True}
 """A schema whose values have the type `dyn`."""

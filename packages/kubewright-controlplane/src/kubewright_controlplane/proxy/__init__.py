@@ -4,6 +4,7 @@ processes.
 services    the controller: which addresses are open, and their targets
 targets     the endpoints of a Service, and the choice among them
 tcp, udp    one open address
+gate        which clients a Service is cut off from
 budget      the sockets that connections may use
 relay       copies bytes between two connections
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 _CHUNK: Final = 64 << 10
@@ -18,9 +19,12 @@ class Connection(NamedTuple):
         self.writer.transport.abort()
 
 
-async def relay(one: Connection, other: Connection) -> None:
-    """Copy in both directions until both sides have ended. Closes both; an aborted connection aborts the other."""
-    directions = [asyncio.ensure_future(_copy(one, other)), asyncio.ensure_future(_copy(other, one))]
+async def relay(one: Connection, other: Connection, passed: Callable[[], Awaitable[None]]) -> None:
+    """Copy in both directions until both sides have ended. Closes both; an aborted connection aborts the other.
+
+    `passed` is awaited before data is copied.
+    """
+    directions = [asyncio.ensure_future(_copy(*each, passed)) for each in ((one, other), (other, one))]
     try:
         await asyncio.gather(*directions)
         one.writer.close()
@@ -35,9 +39,11 @@ async def relay(one: Connection, other: Connection) -> None:
                 each.abort()
 
 
-async def _copy(source: Connection, target: Connection) -> None:
+async def _copy(source: Connection, target: Connection, passed: Callable[[], Awaitable[None]]) -> None:
     while data := await source.reader.read(_CHUNK):
+        await passed()
         target.writer.write(data)
         await target.writer.drain()
+    await passed()
     if target.writer.can_write_eof():
         target.writer.write_eof()

@@ -15,7 +15,7 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from ipaddress import ip_address
+from ipaddress import IPv4Network, ip_address
 from typing import Final, NamedTuple, Protocol
 
 from kubewright.apis.core.v1 import Service, ServicePort
@@ -29,6 +29,8 @@ from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.selection import SERVICE_LABEL, matching
 from kubewright_controlplane.ports import LOOPBACK
 from kubewright_controlplane.proxy.budget import SocketBudget
+from kubewright_controlplane.proxy.gate import ANNOTATION as CUT_OFF
+from kubewright_controlplane.proxy.gate import cut_off
 from kubewright_controlplane.proxy.targets import Target, Targets, targets_of
 from kubewright_controlplane.proxy.tcp import TCPForwarder
 from kubewright_controlplane.proxy.udp import UDPForwarder
@@ -44,9 +46,12 @@ _ALL_HOSTS: Final = "0.0.0.0"
 
 
 class _Forwarder(Protocol):
+    @property
+    def has_connections(self) -> bool: ...
     def __init__(self, host: str, port: int, budget: SocketBudget) -> None: ...
     async def open(self) -> None: ...
     def set_targets(self, targets: Targets) -> None: ...
+    def cut_off(self, networks: tuple[IPv4Network, ...]) -> None: ...
     def close(self) -> None: ...
     async def abort(self) -> None: ...
 
@@ -91,6 +96,8 @@ class ServiceProxy:
         self._but = but
         self._budget = SocketBudget()
         self._forwarders: dict[Address, _Forwarder] = {}
+        self._closed: list[_Forwarder] = []
+        """Those that no longer listen, and still have connections."""
         self._holders: dict[Address, Request] = {}
         """The Service of each address."""
         self._reported: dict[Request, set[Problem]] = {}
@@ -103,7 +110,7 @@ class ServiceProxy:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.gather(*(each.abort() for each in self._forwarders.values()))
+            await asyncio.gather(*(each.abort() for each in (*self._forwarders.values(), *self._closed)))
 
     def open_api(self) -> None:
         """Open the cluster IP of the API server from now on."""
@@ -114,17 +121,22 @@ class ServiceProxy:
         wanted: Mapping[Address, Targets] = {} if isinstance(ctx, DeletedContext) else await self._wanted(ctx)
         for address in [each for each, holder in self._holders.items() if holder == ctx.request]:
             if address not in wanted:
-                self._forwarders.pop(address).close()
-                del self._holders[address]
+                self._close(address)
         if isinstance(ctx, DeletedContext):
             self._reported.pop(ctx.request, None)
             self._looks.pop(ctx.request, None)
             return None
         ready = {address: targets for address, targets in wanted.items() if self._may_open(address, targets)}
         attempts = [await self._forward(ctx, address, targets) for address, targets in ready.items()]
-        problems = {problem for problem in attempts if problem is not None}
+        problems = {problem for problem in attempts if problem is not None} | self._cut_off(ctx, ready)
         self._report(ctx, problems)
         return self._next_look(ctx.request, waits=len(ready) < len(wanted), has_problems=bool(problems))
+
+    def _close(self, address: Address) -> None:
+        del self._holders[address]
+        forwarder = self._forwarders.pop(address)
+        forwarder.close()
+        self._closed = [each for each in (*self._closed, forwarder) if each.has_connections]
 
     def _next_look(self, service: Request, *, waits: bool, has_problems: bool) -> Result | None:
         if waits:
@@ -163,6 +175,19 @@ class ServiceProxy:
         self._holders[address] = ctx.request
         forwarder.set_targets(targets)
         return None
+
+    def _cut_off(self, ctx: Context[Service], addresses: Iterable[Address]) -> set[Problem]:
+        """Cut the clients off that an annotation of the Service names. Returns the problem if it can't be read."""
+        problems: set[Problem] = set()
+        try:
+            networks = cut_off(ctx.object.metadata.annotations)
+        except ValueError as error:
+            networks, why = (), f"annotation {CUT_OFF}: {error}; write addresses and networks: 127.64.0.7,127.65.0.0/16"
+            problems.add(Problem("InvalidAnnotation", why))
+        for each in addresses:
+            if each in self._forwarders:
+                self._forwarders[each].cut_off(networks)
+        return problems
 
     async def _wanted(self, ctx: Context[Service]) -> Mapping[Address, Targets]:
         """Return the addresses to open, and their targets."""

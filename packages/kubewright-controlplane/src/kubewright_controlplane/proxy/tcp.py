@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from ipaddress import IPv4Network
 from typing import Final
 
 from kubewright_controlplane.proxy.budget import SocketBudget
+from kubewright_controlplane.proxy.gate import Gate
 from kubewright_controlplane.proxy.relay import Connection, relay
 from kubewright_controlplane.proxy.targets import Choice, Targets
 
 _RETRY_SECONDS: Final = 5.0
 _PAUSE: Final = 0.1
+_HELD_SECONDS: Final = 30.0
 _SOCKETS: Final = 2
 """The sockets of a connection."""
 
@@ -20,7 +23,8 @@ class TCPForwarder:
 
     A target that refuses the connection is skipped. If all refuse, a program may just be starting: targets are tried
     for `_RETRY_SECONDS` before the client is disconnected. Existing connections stay when the targets change, and after
-    the port is closed. A connection beyond the budget is reset.
+    the port is closed. A connection beyond the budget is reset. A client that is cut off is connected, and waits; after
+    `_HELD_SECONDS` without a target it is disconnected.
     """
 
     def __init__(self, host: str, port: int, budget: SocketBudget) -> None:
@@ -28,8 +32,14 @@ class TCPForwarder:
         self._port = port
         self._budget = budget
         self._choice = Choice()
+        self._gate = Gate()
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def has_connections(self) -> bool:
+        """Whether connections exist, which stay after the port is closed."""
+        return bool(self._connections)
 
     async def open(self) -> None:
         """Listen. Raises OSError if the port can't be opened."""
@@ -39,8 +49,13 @@ class TCPForwarder:
         """Set the targets of new connections."""
         self._choice.set(targets)
 
+    def cut_off(self, networks: tuple[IPv4Network, ...]) -> None:
+        """Hold the connections of clients in these networks."""
+        self._gate.close_for(networks)
+
     def close(self) -> None:
         """Stop listening."""
+        self._gate.close_for(())
         if self._server is not None:
             self._server.close()
 
@@ -66,9 +81,14 @@ class TCPForwarder:
 
     async def _carry(self, client: Connection) -> None:
         try:
-            target = await self._reach(_host_of(client))
+            host = _host_of(client)
+            async with asyncio.timeout(_HELD_SECONDS):
+                await self._gate.passed(host)
+            target = await self._reach(host)
             if target is not None:
-                await relay(client, target)
+                await relay(client, target, lambda: self._gate.passed(host))
+        except TimeoutError:
+            pass  # it is cut off
         finally:
             client.abort()
 

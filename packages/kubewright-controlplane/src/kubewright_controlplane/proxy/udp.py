@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from ipaddress import IPv4Network
 from typing import Final, TypeAlias
 
 from kubewright_controlplane.proxy.budget import SocketBudget
+from kubewright_controlplane.proxy.gate import Gate
 from kubewright_controlplane.proxy.targets import Choice, Target, Targets
 
 Client: TypeAlias = tuple[str, int]
@@ -29,11 +31,17 @@ class UDPForwarder(asyncio.DatagramProtocol):
         self._port = port
         self._budget = budget
         self._choice = Choice()
+        self._gate = Gate()
         self._flows: OrderedDict[Client, _Flow] = OrderedDict()
         """The flow that was used last is the last one."""
         self._transport: asyncio.DatagramTransport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_full = False
+
+    @property
+    def has_connections(self) -> bool:
+        """Whether flows exist. They end when the port is closed."""
+        return bool(self._flows)
 
     async def open(self) -> None:
         """Listen. Raises OSError if the port can't be opened."""
@@ -46,6 +54,10 @@ class UDPForwarder(asyncio.DatagramProtocol):
         for client, flow in [*self._flows.items()]:
             if flow.target not in self._choice:
                 self._end(client)
+
+    def cut_off(self, networks: tuple[IPv4Network, ...]) -> None:
+        """Lose the datagrams of clients in these networks."""
+        self._gate.close_for(networks)
 
     def close(self) -> None:
         """Stop listening, and end all flows."""
@@ -61,6 +73,8 @@ class UDPForwarder(asyncio.DatagramProtocol):
         self.close()
 
     def datagram_received(self, data: bytes, addr: Client) -> None:
+        if not self._gate.is_open(addr[0]):
+            return
         now = asyncio.get_running_loop().time()
         flow = self._flows.get(addr)
         if flow is None:
@@ -79,7 +93,7 @@ class UDPForwarder(asyncio.DatagramProtocol):
         if client in self._flows:
             self._flows[client].used = asyncio.get_running_loop().time()
             self._flows.move_to_end(client)
-        if not self._is_full:
+        if not self._is_full and self._gate.is_open(client[0]):
             transport.sendto(data, client)
 
     def pause_writing(self) -> None:

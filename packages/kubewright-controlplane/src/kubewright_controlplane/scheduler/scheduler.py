@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final
 
 from kubewright._runtime.clock import Clock
@@ -27,7 +28,8 @@ from kubewright.apis.meta.v1 import ObjectMeta
 from kubewright.apis.storage.v1 import StorageClass
 from kubewright.cache._entry import Entry, Event
 from kubewright.cache._store import Lister
-from kubewright.controllers import Context, Controller, Request, Watch, controller
+from kubewright.client._client import Client
+from kubewright.controllers import Context, Controller, Request, Result, Watch, controller
 from kubewright.controllers.predicates import AnyEvent, Predicate
 from kubewright.machinery.errors import Conflict, NotFound
 from kubewright.models import PolicyRule
@@ -36,6 +38,7 @@ from kubewright_controlplane.common.podstatus import set_condition
 from kubewright_controlplane.common.selection import compiled, lister_of
 from kubewright_controlplane.common.volumes import claims_of
 from kubewright_controlplane.scheduler.cluster import NodeInfo, Placement
+from kubewright_controlplane.scheduler.devices import has_claims
 from kubewright_controlplane.scheduler.diagnosis import diagnosis
 from kubewright_controlplane.scheduler.filters import Filter, Refusal, View
 from kubewright_controlplane.scheduler.podinfo import PREEMPTED, PodInfo
@@ -44,6 +47,8 @@ from kubewright_controlplane.scheduler.scoring import best
 from kubewright_controlplane.scheduler.volumes import VolumeCheck
 
 NAME: Final = "default-scheduler"
+_CLAIMS_AGAIN: Final = timedelta(seconds=1)
+"""When to look again for ResourceClaims that do not exist."""
 _WAITING: Final = "waiting"
 """The index of Pods that wait, by their claims."""
 
@@ -51,7 +56,9 @@ _WAITING: Final = "waiting"
 class Scheduler:
     """Binds Pods that name this scheduler and have no node."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, live: Client, clock: Clock) -> None:
+        """`live` reads from the server."""
+        self._live = live
         self._clock = clock
         self._placement = Placement()
         self._failed: dict[Request, PodInfo] = {}
@@ -80,16 +87,24 @@ class Scheduler:
         """Return the Pods that fit no node, in the order of their priorities."""
         return sorted(self._failed, key=lambda key: (-self._failed[key].priority, str(self._failed[key].started), key))
 
-    async def reconcile(self, ctx: Context[Pod]) -> None:
+    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
+        if not _is_waiting(ctx.object) or self._placement.is_assumed(ctx.request):
+            return None
+        if not await has_claims(ctx.object, self._live):
+            return Result(requeue_after=_CLAIMS_AGAIN)
+        await self._schedule(ctx)
+        return None
+
+    async def _schedule(self, ctx: Context[Pod]) -> None:
         pod = ctx.object
-        if not _is_waiting(pod) or self._placement.is_assumed(ctx.request):
-            return
         volumes = await VolumeCheck.of(ctx)
         info = PodInfo.of(pod)
         nodes = self._placement.nodes(lister_of(ctx, Node).entries())
         self._failed[ctx.request] = info
         if volumes.error:
-            await self._report_volumes(ctx, info, nodes, volumes)
+            await self._report(
+                ctx, f"0/{len(nodes)} nodes are available: {volumes.error}. {_SKIPPED}" if nodes else _NO_NODES
+            )
             return
         view = View(nodes, self._placement.repelling(), [*self._nominated.values()], _namespaces(ctx))
         check = Filter(pod, info, view, volumes)
@@ -99,7 +114,7 @@ class Scheduler:
             await self._make_room(ctx, info, nodes, refusals, check)
             return
         chosen = best(pod, info, fitting, view.namespaces)
-        if await volumes.provided(chosen.name):
+        if await volumes.provided(chosen.node):
             await self._bind(ctx, info, chosen.name)
 
     async def _bind(self, ctx: Context[Pod], info: PodInfo, node: str) -> None:
@@ -121,18 +136,6 @@ class Scheduler:
         self._nominated.pop(ctx.request, None)
         where = f"{pod.metadata.namespace}/{pod.metadata.name}"
         ctx.events.normal(pod, "Scheduled", f"Successfully assigned {where} to {node}", action="Binding")
-
-    async def _report_volumes(
-        self, ctx: Context[Pod], info: PodInfo, nodes: Sequence[NodeInfo], volumes: VolumeCheck
-    ) -> None:
-        """Report that the Pod waits for its claims, whatever the nodes."""
-        refusals = {node.name: Refusal(()) for node in nodes}
-        reason = why_not_eligible(ctx.object, info, nodes, refusals) or diagnosis(
-            len(nodes), [Refusal(("Preemption is not helpful for scheduling",)) for _ in nodes]
-        )
-        await self._report(
-            ctx, f"0/{len(nodes)} nodes are available: {volumes.error}. {_PREEMPTION}{reason}" if nodes else _NO_NODES
-        )
 
     async def _make_room(
         self,
@@ -226,6 +229,8 @@ class Scheduler:
 
 
 _PREEMPTION: Final = "no new claims to deallocate, preemption: "
+_SKIPPED: Final = "not found"
+"""kube-scheduler's words where it ends before its checks of devices, and therefore does not try preemption either."""
 _NO_NODES: Final = "no nodes available to schedule pods"
 
 
@@ -256,12 +261,15 @@ def _never(_: AnyEvent) -> bool:
     return False
 
 
-def scheduler(clock: Clock) -> Controller[Pod]:
-    """Return the controller `default-scheduler`."""
-    reconciler = Scheduler(clock)
+def scheduler(live: Client, clock: Clock) -> Controller[Pod]:
+    """Return the controller `default-scheduler`. `live` reads from the server."""
+    reconciler = Scheduler(live, clock)
 
     def on_node_change(_: Node, __: Lister[Any]) -> Iterable[Request]:
         return reconciler.failed()
+
+    def on_volume_change(volume: PersistentVolume, _: Lister[Any]) -> Iterable[Request]:
+        return reconciler.failed() if volume.spec.claim_ref is None else ()
 
     declare = controller(
         Pod,
@@ -271,9 +279,10 @@ def scheduler(clock: Clock) -> Controller[Pod]:
             Watch(Pod, lambda _: reconciler.observe),
             Watch.mapped(Node, on_node_change),
             Watch.indexed(PersistentVolumeClaim, _WAITING, values=_key_of),
+            Watch.mapped(PersistentVolume, on_volume_change),
         ],
-        cached=[Namespace, PersistentVolume, StorageClass],
-        writes=[PersistentVolumeClaim],
+        cached=[Namespace, StorageClass],
+        writes=[PersistentVolume, PersistentVolumeClaim],
         rules=[PolicyRule(api_groups=[""], resources=["pods/binding"], verbs=["create"])],
         indexers={_WAITING: _by_claim},
         namespace_ending="stop",

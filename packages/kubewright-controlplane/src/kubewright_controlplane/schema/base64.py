@@ -6,10 +6,12 @@ Follows encoding/base64.StdEncoding.
 from __future__ import annotations
 
 import binascii
+import re
 from typing import Final
 
-_ALPHABET: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-_LINE_BREAKS: Final = frozenset(b"\r\n")
+_OTHER: Final = re.compile(rb"[^A-Za-z0-9+/\r\n]")
+"""A byte that encodes nothing, and is not ignored either."""
+_LINE_BREAKS: Final = re.compile(rb"[\r\n]*")
 
 
 def canonical(text: str) -> str:
@@ -36,13 +38,12 @@ def _encode(data: bytes) -> str:
 
 def _first_wrong_byte(data: bytes) -> int | None:
     """Return the offset at which Go stops decoding; None if it decodes all of `data`."""
-    pending = 0
-    for index, each in enumerate(data):
-        if each in _ALPHABET:
-            pending = (pending + 1) % 4
-        elif each not in _LINE_BREAKS:
-            return _wrong_padding(data, index, pending) if each == ord("=") else index
-    return len(data) - pending if pending else None
+    other = _OTHER.search(data)
+    end = len(data) if other is None else other.start()
+    pending = (end - data.count(b"\n", 0, end) - data.count(b"\r", 0, end)) % 4
+    if other is None:
+        return end - pending if pending else None
+    return _wrong_padding(data, end, pending) if other[0] == b"=" else end
 
 
 def _wrong_padding(data: bytes, index: int, pending: int) -> int | None:
@@ -60,6 +61,5 @@ def _wrong_padding(data: bytes, index: int, pending: int) -> int | None:
 
 
 def _skip_line_breaks(data: bytes, index: int) -> int:
-    while index < len(data) and data[index] in _LINE_BREAKS:
-        index += 1
-    return index
+    found = _LINE_BREAKS.match(data, index)
+    return index if found is None else found.end()

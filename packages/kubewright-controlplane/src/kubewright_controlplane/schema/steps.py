@@ -5,18 +5,27 @@ another thread, the worker. A few small documents are as much work as large ones
 defaults or expensive rules. What notices this calls `lengthen`, which interrupts a short step. Only the event loop
 changes what others see, so a step on the worker that has to do so calls `on_loop`.
 
-An interrupted step has had no effect, and begins again.
+An interrupted step has had no effect, and begins again. Regular expressions and the compilation of CEL report their
+effort beforehand, which is limited in both places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from kubewright.machinery import effort
+from kubewright.machinery.errors import RequestTooLarge
 
 T = TypeVar("T")
 
 _Place: TypeAlias = Literal["", "short", "worker"]
+
+_SHORT: Final = 1 << 22
+"""Units of effort in a short step: about 25 milliseconds."""
+_MOST: Final = 1 << 30
+"""Units of effort in a step on the worker: up to 6 seconds."""
 
 _place: ContextVar[_Place] = ContextVar("place", default="")
 
@@ -35,17 +44,35 @@ class LoopNeeded(Exception):
 
 def short(step: Callable[[], T]) -> T:
     """Return the result of a step that everybody else waits for. Raises StepTooLong."""
-    token = _place.set("short")
+    token, outer = _place.set("short"), effort.limit.set(_Effort(_SHORT))
     try:
         return step()
     finally:
         _place.reset(token)
+        effort.limit.reset(outer)
 
 
 def on_worker(step: Callable[[], T]) -> T:
     """Return the result of a step that runs on the worker, in a context of its own. Raises LoopNeeded."""
     _place.set("worker")
+    effort.limit.set(_Effort(_MOST))
     return step()
+
+
+class _Effort:
+    """The effort that a step may still make."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+
+    def __call__(self, units: int) -> None:
+        """Raise StepTooLong or RequestTooLarge if more effort follows than is left."""
+        self._left -= units
+        if self._left < 0:
+            lengthen()
+            raise RequestTooLarge("the expressions that apply to the object take too long to evaluate")
 
 
 def is_short() -> bool:

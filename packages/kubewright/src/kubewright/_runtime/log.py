@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 import os
-import sysconfig
 from collections.abc import Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,15 +22,6 @@ else:
     _LoggerAdapter = logging.LoggerAdapter
 
 _OWN = frozenset({"exc_info", "extra", "stack_info", "stacklevel"})
-
-_LIBRARIES: Final = tuple(
-    {
-        *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
-        "<frozen ",
-    }
-)
-"""Where the source files of the standard library, of installed packages, and of Kubewright begin."""
 
 
 class Message(str):
@@ -81,7 +72,19 @@ def get_logger(name: str) -> StructuredLogger:
 
 def is_library(path: str) -> bool:
     """Return whether a source file belongs to the standard library, to an installed package, or to Kubewright."""
-    return path.startswith(_LIBRARIES) or "site-packages" in path or "dist-packages" in path
+    return path.startswith(_libraries()) or "site-packages" in path or "dist-packages" in path
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Return where the source files of the standard library, of installed packages, and of Kubewright begin."""
+    import sysconfig  # reads the settings that Python was built with
+
+    return (
+        *{sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")},
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+        "<frozen ",
+    )
 
 
 def _value_text(value: object) -> str:

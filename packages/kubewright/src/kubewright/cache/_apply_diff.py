@@ -10,7 +10,9 @@ and for defaults inside lists that the server treats as one value.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.client._managed_fields import SELF, Owned, entry_of, is_item, keys_of
@@ -24,7 +26,7 @@ _IDENTITY: Final = frozenset({"name", "namespace"})
 """Fields of metadata that identify the object. No manager owns them."""
 
 
-class _Applied(NamedTuple):
+class _Applied(msgspec.Struct, frozen=True):
     digest: int
     uid: str
     version: int

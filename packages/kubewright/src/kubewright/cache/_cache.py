@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
+
+import msgspec
 
 from kubewright.cache._copy import KindCopy
 from kubewright.cache._entry import Entry, ObjectKey
@@ -30,8 +31,7 @@ T = TypeVar("T", bound=Object)
 _Identity: TypeAlias = type[Object] | tuple[type[Object], GroupVersionKind]
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """The part of a kind that is cached."""
 
     namespaces: Namespaces = None
@@ -41,7 +41,7 @@ class Scope:
     """The fields that are kept of each object, in addition to its metadata: `["spec.nodeName", "status.phase"]`. Reads
     return objects without the other fields, so these objects cannot be updated as a whole.
     """
-    indexers: Mapping[str, IndexFunction[Any]] = field(default_factory=dict[str, "IndexFunction[Any]"])
+    indexers: Mapping[str, IndexFunction[Any]] = msgspec.field(default_factory=dict[str, "IndexFunction[Any]"])
     keep_managed_fields: bool = False
     resync: Seconds | None = None
 
@@ -72,6 +72,7 @@ class Cache:
         """Cached results of `informers_of`, until an informer is added."""
         self._started = False
         self._stopped = False
+        self._is_ending = False
 
     def informer(self, kind: type[T], scope: Scope | None = None) -> Informer[T]:
         """Return the informer of `kind`. It is created if needed, and started if the cache is started.
@@ -205,6 +206,18 @@ class Cache:
             keep_managed_fields=scope.keep_managed_fields,
             resync=scope.resync,
         )
+
+
+def end_soon(cache: Cache) -> None:
+    """Prepare for the stop of a cache: from now on, no read waits for a watch that has lost its connection."""
+    cache._is_ending = True
+    for informer in cache:
+        copy_of(informer).changed()
+
+
+def is_ending(cache: Cache) -> bool:
+    """Return whether `end_soon` was called."""
+    return cache._is_ending
 
 
 def _is_synced(copy: KindCopy[Any]) -> bool:

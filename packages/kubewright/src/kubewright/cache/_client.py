@@ -2,7 +2,8 @@
 
 After a write, a read of that key waits until the cache has reached the version of the write, or shows the deletion. A
 list of a kind waits for all earlier writes of this client to that kind. If the cache does not get there within five
-seconds, the read goes to the server instead: slow, but never stale.
+seconds, the read goes to the server instead: slow, but never stale. While the manager stops, so does a read of a kind
+whose watch has lost its connection.
 
 Guarantees
     A get or list returns nothing older than the last write of this client.
@@ -20,14 +21,14 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kubewright._runtime.log import get_logger
-from kubewright.cache._cache import Cache
+from kubewright.cache._cache import Cache, is_ending
 from kubewright.cache._copy import KindCopy
-from kubewright.cache._entry import ObjectKey
+from kubewright.cache._entry import ObjectKey, key_of
 from kubewright.cache._informer import Informer, copy_of
 from kubewright.client._client import Client
 from kubewright.client._lists import Fields, Labels, ObjectList, Reader
 from kubewright.client._write import Answer, Deletion, RESTWriter, Verb, WriteCall, Writer, deletions_of
-from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright.models import Object
 
 T = TypeVar("T", bound=Object)
@@ -79,7 +80,7 @@ class CachedClient(Client):
         if self._on_read is not None:
             self._on_read(kind)
         informer = await self.cache.ready(kind, namespace)
-        key = ObjectKey(namespace, name)
+        key = key_of(namespace, name)
         if copy_of(informer).own_writes.seen(key) or await self._caught_up(informer, key):
             return informer.get(key)
         return await super().get(kind, name, namespace=namespace)
@@ -123,14 +124,21 @@ class CachedClient(Client):
         count = writes.count
         if any(write.overdue for write in writes.unseen(key, count)):
             return False
-        if await copy.until(lambda: not any(writes.unseen(key, count)), _WRITE_TIMEOUT):
+
+        def is_decided() -> bool:
+            cut_off = is_ending(self.cache) and isinstance(informer.last_error, ConnectionFailed)
+            return cut_off or not any(writes.unseen(key, count))
+
+        began = self.clock.monotonic()
+        await copy.until(is_decided, _WRITE_TIMEOUT)
+        if not any(writes.unseen(key, count)):
             return True
         for write in writes.unseen(key, count):
             write.overdue = True
         _log.warning(
             "Own write not yet in the cache, read from the server",
             resource=informer.resource,
-            seconds=_WRITE_TIMEOUT,
+            seconds=round(self.clock.monotonic() - began, 1),
             error=str(informer.last_error or "") or None,
         )
         return False
@@ -176,7 +184,7 @@ class RecordOwnWrites:
         version = int(meta.resource_version or 0)
         if not version:
             return
-        key = ObjectKey(meta.namespace, meta.name)
+        key = key_of(meta.namespace, meta.name)
         ends = meta.deletion_timestamp is not None and not meta.finalizers
         for copy in map(copy_of, self._cache.informers_of(answer.kind)):
             if not copy.concerns(key, meta.labels):
@@ -239,7 +247,7 @@ class SkipUnchangedApplies:
         return self._writer(call)
 
     async def _apply(self, call: WriteCall[T], copy: KindCopy[Any]) -> Answer[T]:
-        key = ObjectKey(call.namespace, call.name)
+        key = key_of(call.namespace, call.name)
         applier = (call.query["fieldManager"] or "", call.subresource or None)
         entry = copy.store.get(key)
         if (

@@ -146,9 +146,9 @@ class KindCopy(Generic[T]):
         """Apply changes that arrived together, in order. There are no other changes up to `version`."""
         for deleted, entry in changes:
             if deleted:
-                self.remove(entry.key, entry)
+                self.remove(entry.key, entry, watched=True)
             else:
-                self.put(entry, initial=False)
+                self.put(entry, initial=False, watched=True)
             self.own_writes.happened(entry.key, entry.resource_version)
         self._reached(namespace, version)
         self.changed()
@@ -157,8 +157,8 @@ class KindCopy(Generic[T]):
         self.store.reach(version, namespace)
         self.own_writes.reached(namespace, version)
 
-    def put(self, entry: Entry[T], *, initial: bool) -> None:
-        """Add a new version of an object."""
+    def put(self, entry: Entry[T], *, initial: bool, watched: bool = False) -> None:
+        """Add a new version of an object. `watched`: the server reported each earlier version too."""
         old = self.store.get(entry.key)
         if old is entry:
             return
@@ -166,14 +166,14 @@ class KindCopy(Generic[T]):
             self.remove(entry.key, None)
             old = None
         self.store.put(entry)
-        self.report(Event("add" if old is None else "update", entry.key, old, entry, initial))
+        self.report(Event("add" if old is None else "update", entry.key, old, entry, initial, watched))
 
-    def remove(self, key: ObjectKey, last: Entry[T] | None) -> None:
+    def remove(self, key: ObjectKey, last: Entry[T] | None, *, watched: bool = False) -> None:
         """Remove an object that was deleted; `last` is its last state, if that is known."""
         held = self.store.remove(key)
         if held is not None:
             self.applied.forget(key)
-            self.report(Event("delete", key, last or held, None))
+            self.report(Event("delete", key, last or held, None, watched=watched))
 
     def _report_lost(self, write: Write) -> None:
         """Report a write of this process that was lost, because no event of the server does."""

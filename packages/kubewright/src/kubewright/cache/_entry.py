@@ -1,7 +1,8 @@
 """An object in the cache: the received bytes, and the metadata that is used without decoding.
 
 An object costs its bytes and half a kilobyte. If a kind has many objects, their bytes are packed to a small fraction
-(`Packer`). Most events need only the key, version, labels and owners, which are read in one pass over the metadata.
+(`kubewright.cache._packing`). Most events need only the key, version, labels and owners, which are read in one pass
+over the metadata.
 The whole document is decoded when it is needed, each time into a new object.
 
 Resource versions are compared as numbers: within one kind, the greater version is the later one (KEP-5504). If a
@@ -11,13 +12,14 @@ server uses other versions, a DecodeError is raised.
 from __future__ import annotations
 
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, Union
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from kubewright.cache._packing import Packer, Unpacker
 from kubewright.client._dynamic import decode_object
 from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.models import Object
@@ -50,6 +52,12 @@ class ObjectKey(_ObjectKey):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+@lru_cache(maxsize=1024)
+def key_of(namespace: str | None, name: str) -> ObjectKey:
+    """Return `ObjectKey(namespace, name)`. Creating a key takes longer, and a reconcile uses few keys often."""
+    return ObjectKey(namespace, name)
+
+
 class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One owner reference."""
 
@@ -74,7 +82,7 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, eq=False, gc=False):
     deleting: bool
     """Whether the object is terminating: finalizers or a grace period delay its deletion."""
     packed: bytes
-    reference: Reference | None
+    reference: Unpacker | None
     """The document, packed by `Packer`."""
 
     @property
@@ -118,6 +126,8 @@ class Event(msgspec.Struct, Generic[T], frozen=True, gc=False):
     new: Entry[T] | None
     initial: bool = False
     """Whether the event is part of the first list or of a resync. Work for such events has low priority."""
+    watched: bool = False
+    """Whether the server reported exactly this change. Otherwise the event may stand for several changes."""
 
 
 class _Metadata(msgspec.Struct, gc=False, rename="camel"):
@@ -126,8 +136,8 @@ class _Metadata(msgspec.Struct, gc=False, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    labels: msgspec.Raw = msgspec.Raw()
-    owner_references: msgspec.Raw = msgspec.Raw()
+    labels: msgspec.Raw | UnsetType = UNSET
+    owner_references: msgspec.Raw | UnsetType = UNSET
     deletion_timestamp: str | None = None
     managed_fields: msgspec.Raw = msgspec.Raw()
 
@@ -169,21 +179,21 @@ def _decode_owners(data: bytes) -> tuple[Owner, ...]:
     )
 
 
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+
 class _Shared(Generic[V]):
     """Decodes small parts that are equal in many documents. Equal parts share one value, which must not be changed."""
 
     _MANY: Final = 256
     """The maximum number of cached values. Lists are sorted by name, so similar documents arrive together."""
 
-    def __init__(self, decode: Callable[[bytes], V], nothing: V) -> None:
+    def __init__(self, decode: Callable[[bytes], V]) -> None:
         self._decode = decode
-        self._nothing = nothing
         self._known: dict[bytes, V] = {}
 
     def value(self, raw: msgspec.Raw) -> V:
         data = bytes(raw)
-        if not data:
-            return self._nothing
         value = self._known.get(data)
         if value is None:
             if len(self._known) >= self._MANY:
@@ -199,12 +209,12 @@ class EntryDecoder(Generic[T]):
         self._kind = kind
         self._projection = projection
         self._keep_managed_fields = keep_managed_fields
-        self._labels = _Shared[Mapping[str, str]](_decode_labels, {})
-        self._owners = _Shared[tuple[Owner, ...]](_decode_owners, ())
+        self._labels = _Shared[Mapping[str, str]](_decode_labels)
+        self._owners = _Shared[tuple[Owner, ...]](_decode_owners)
         self._packer = Packer()
 
     def decode(
-        self, raw: msgspec.Raw, held: Callable[[ObjectKey], Entry[T] | None] = lambda _: None, *, pack: bool = False
+        self, raw: msgspec.Raw, held: Callable[[Any], Entry[T] | None] = lambda _: None, *, pack: bool = False
     ) -> Entry[T]:
         """Return the entry of a document: the held entry if it has the same version, else a new entry.
 
@@ -214,10 +224,12 @@ class EntryDecoder(Generic[T]):
             metadata = _decode_document(raw).metadata
             version = int(metadata.resource_version or 0)
             namespace = metadata.namespace
-            key = ObjectKey(sys.intern(namespace) if namespace else None, metadata.name)
-            last = held(key)
+            last = held((namespace or None, metadata.name))
             if last is not None and last.resource_version == version and last.uid == metadata.uid:
                 return last
+            key = (
+                last.key if last is not None else ObjectKey(sys.intern(namespace) if namespace else None, metadata.name)
+            )
             data, reference = bytes(raw), None
             if metadata.managed_fields and not self._keep_managed_fields:
                 data = _without(data, bytes(metadata.managed_fields))
@@ -231,13 +243,15 @@ class EntryDecoder(Generic[T]):
                 metadata.uid,
                 version,
                 metadata.generation,
-                self._labels.value(metadata.labels),
-                self._owners.value(metadata.owner_references),
+                _NO_LABELS if isinstance(metadata.labels, UnsetType) else self._labels.value(metadata.labels),
+                ()
+                if isinstance(metadata.owner_references, UnsetType)
+                else self._owners.value(metadata.owner_references),
                 metadata.deletion_timestamp is not None,
                 data,
                 reference,
             )
-        except ValueError as error:  # msgspec's errors are ValueErrors too
+        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors too
             raise DecodeError(f"{self._kind.__api__.kind}: {error}: {bytes(raw)[:200]!r}") from error
 
 
@@ -254,89 +268,6 @@ def _without(data: bytes, managed_fields: bytes) -> bytes:
     if data[start - 1 : start] == b",":
         return data[: start - 1] + data[end:]
     return data[:start] + data[end + 1 :] if data[end : end + 1] == b"," else data[:start] + data[end:]
-
-
-_LONGEST: Final = 32_000
-"""The maximum size of a packed document in bytes. Deflate looks back 32 KiB and finds no match beyond."""
-
-_SLACK: Final = 512
-"""Extra bytes of the window beyond the reference: documents differ in length, and Deflate looks ahead."""
-
-_ALIKE: Final = 3
-"""The minimum compression ratio of a document that is packed."""
-
-_MISSES: Final = 4
-"""After this many dissimilar documents in a row, some are not tried: twice as many after each further one."""
-_MOST_UNTRIED: Final = 64
-
-_deflate: Final = partial(zlib.compressobj, level=3, memLevel=5)
-
-
-class Reference:
-    """A document that serves as dictionary for others."""
-
-    __slots__ = ("document", "window")
-
-    def __init__(self, document: bytes) -> None:
-        self.document = document
-        self.window = -max(10, min(15, (len(document) + _SLACK).bit_length()))
-
-    def unpack(self, packed: bytes) -> bytes:
-        """Return the unpacked document."""
-        return zlib.decompressobj(self.window, self.document).decompress(packed)
-
-
-Packed: TypeAlias = tuple[bytes, Reference | None]
-"""A document packed with a reference, or unpacked without one."""
-
-
-class Packer:
-    """Packs the documents of one kind in any order. It packs best if similar documents are adjacent.
-
-    Only the differences from another document are kept. The format is Deflate with that document as dictionary (RFC
-    1951; `zdict` of zlib). A Pod of 3 KB is reduced to 100 bytes if another Pod of the same Deployment exists; packing
-    takes 5 us and unpacking 1 us. Documents that are not similar to others are kept unpacked. After a few of them, most
-    are not tried.
-    """
-
-    def __init__(self) -> None:
-        self._current: Reference | None = None
-        self._compressor = _deflate()
-        """Compressor of the current reference. A copy costs half of a new one."""
-        self._next: Reference | None = None
-        """The last dissimilar document. Similar ones may follow."""
-        self._misses = 0
-        self._untried = 0
-
-    def pack(self, document: bytes, last: Reference | None = None) -> Packed:
-        """Pack a document. `last` is the reference of its previous version."""
-        if len(document) > _LONGEST:
-            return document, None
-        if self._untried and last is None:
-            self._untried -= 1
-            return document, None
-        for reference in (last or self._current, self._next):
-            if reference is not None and len(data := self._in_terms_of(reference, document)) * _ALIKE < len(document):
-                self._turn_to(reference)
-                return data, reference
-        self._next = Reference(document)
-        self._misses += 1
-        if self._misses >= _MISSES:
-            self._untried = min(2**self._misses, _MOST_UNTRIED)
-        return document, None
-
-    def _in_terms_of(self, reference: Reference, document: bytes) -> bytes:
-        if reference is self._current:
-            compressor = self._compressor.copy()
-        else:
-            compressor = _deflate(wbits=reference.window, zdict=reference.document)
-        return compressor.compress(document) + compressor.flush()
-
-    def _turn_to(self, reference: Reference) -> None:
-        self._misses = 0
-        if reference is self._next:
-            self._current, self._next = reference, None
-            self._compressor = _deflate(wbits=reference.window, zdict=reference.document)
 
 
 _ALWAYS: Final = ("apiVersion", "kind", "metadata")
@@ -374,7 +305,7 @@ class Projection:
 def _struct(tree: dict[str, Any]) -> type[msgspec.Struct]:
     """Return a class with the fields of `tree`. Leaves keep their raw JSON."""
     fields = [
-        (f"f{number}", _optional(below), msgspec.field(default=msgspec.UNSET, name=name))
+        (f"f{number}", _optional(below), msgspec.field(default=UNSET, name=name))
         for number, (name, below) in enumerate(tree.items())
     ]
     return msgspec.defstruct("Projected", fields, omit_defaults=True, gc=False)
@@ -382,4 +313,4 @@ def _struct(tree: dict[str, Any]) -> type[msgspec.Struct]:
 
 def _optional(below: dict[str, Any] | None) -> Any:
     kind: Any = msgspec.Raw if below is None else Union[_struct(below), None]  # noqa: UP007 - created at run time
-    return Union[kind, msgspec.UnsetType]  # noqa: UP007
+    return Union[kind, UnsetType]  # noqa: UP007

@@ -32,7 +32,7 @@ from kubewright.cache._copy import Change, KindCopy
 from kubewright.cache._entry import Entry, ObjectKey
 from kubewright.client._client import Client
 from kubewright.client._lists import raw_pages
-from kubewright.client._rest import Query, RawEvent
+from kubewright.client._rest import Query, RawEvent, check_json
 from kubewright.machinery.errors import (
     APIError,
     BadRequest,
@@ -315,7 +315,7 @@ class Reflector(Generic[T]):
         self.error = None
 
     def _entry(self, raw: msgspec.Raw) -> Entry[T] | None:
-        """Return the entry of a document; None if it can't be read."""
+        """Return the entry of a document; None if it can't be read. Raises DecodeError if it is not JSON."""
         if self._listing is None:
             pack = memoryview(raw).nbytes >= LARGE and len(self._copy.store) >= MANY
         else:
@@ -323,5 +323,6 @@ class Reflector(Generic[T]):
         try:
             return self._copy.decoder.decode(raw, self._copy.store.get, pack=pack)
         except DecodeError as error:
+            check_json(raw)
             _log.warning("Object skipped, it cannot be read", resource=self._endpoint.resource, error=str(error))
             return None

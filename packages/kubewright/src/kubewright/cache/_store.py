@@ -107,9 +107,8 @@ class Store(Generic[T]):
     def size(self) -> int:
         """Bytes of all packed documents, without half a kilobyte of metadata each. Computed on each call."""
         references = {id(entry.reference): entry.reference for entry in self._entries.values() if entry.reference}
-        return sum(len(entry.packed) for entry in self._entries.values()) + sum(
-            len(reference.document) for reference in references.values()
-        )
+        shared = {id(part): len(part) for reference in references.values() for part in reference.parts}
+        return sum(len(entry.packed) for entry in self._entries.values()) + sum(shared.values())
 
     def __iter__(self) -> Iterator[ObjectKey]:
         return iter(self._entries)
@@ -208,7 +207,9 @@ class Store(Generic[T]):
 
 def _owners(entry: Entry[Any] | None) -> tuple[str, ...]:
     """Return the distinct uids of the owners."""
-    return tuple(dict.fromkeys(owner.uid for owner in entry.owners)) if entry is not None and entry.owners else ()
+    if entry is None or not entry.owners:
+        return ()
+    return tuple({owner.uid: None for owner in entry.owners})
 
 
 def _ordered(entries: list[Entry[T]]) -> list[Entry[T]]:

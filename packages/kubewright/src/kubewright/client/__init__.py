@@ -5,6 +5,7 @@ ObjectList       a list of objects, with its version     Reader       what Clien
 MergePatch, StrategicPatch, JSONPatch                    WatchEvent   one event of one stream
 RESTMapper       the kinds that a server has             Subresource  scale, eviction, token, ...
 Unstructured, PartialObjectMetadata                      objects of kinds without a class
+document_of, encode_object, decode_object                documents of objects of any kind, and back
 Transport        sends requests: HTTPTransport to a server, HandlerTransport to a handler in this process
 extract          the fields of an object that one manager applied
 """
@@ -15,6 +16,10 @@ from kubewright.client._config import ExecPlugin as ExecPlugin
 from kubewright.client._config import Impersonation as Impersonation
 from kubewright.client._dynamic import PartialObjectMetadata as PartialObjectMetadata
 from kubewright.client._dynamic import Unstructured as Unstructured
+from kubewright.client._dynamic import decode_object as decode_object
+from kubewright.client._dynamic import document_of as document_of
+from kubewright.client._dynamic import encode_object as encode_object
+from kubewright.client._exec import ExecResult as ExecResult
 from kubewright.client._lists import Fields as Fields
 from kubewright.client._lists import Labels as Labels
 from kubewright.client._lists import ObjectList as ObjectList

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Protocol
@@ -43,8 +42,7 @@ _PLUGIN_TIMEOUT: Final = 60.0
 """Time limit in seconds for an exec plugin that is not interactive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(msgspec.Struct, frozen=True):
     """Credentials that authenticate a request."""
 
     authorization: str = ""

@@ -16,17 +16,20 @@ Follows https://kubernetes.io/docs/reference/using-api/api-concepts/ and control
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, Literal, Self, TypeVar, Unpack, overload
 
 import msgspec
 
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.client._config import Config
-from kubewright.client._dynamic import check_is_object, decode_object, encode_object
+from kubewright.client._dynamic import decode_object, encode_object
+from kubewright.client._exec import OUTPUT_LIMIT, ExecResult, exec_query, run_command
 from kubewright.client._lists import Fields, Labels, ObjectList, raw_page, raw_pages, selection
 from kubewright.client._logs import lines_of, log_query
 from kubewright.client._patch import Patch
@@ -35,6 +38,7 @@ from kubewright.client._rest import (
     JSON,
     Bookmark,
     Endpoint,
+    FixedQuery,
     LogOnce,
     Query,
     RESTClient,
@@ -54,7 +58,14 @@ from kubewright.client._write import (
     WriteOptions,
     Writer,
 )
-from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded, Gone, NotFound
+from kubewright.machinery.errors import (
+    CommandFailed,
+    ConfigError,
+    ConnectionFailed,
+    DeadlineExceeded,
+    Gone,
+    NotFound,
+)
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.time import Seconds, seconds
 from kubewright.models import Object
@@ -334,6 +345,50 @@ class Client:
             async for line in lines:
                 yield line
 
+    async def exec(
+        self,
+        pod: str,
+        command: Sequence[str],
+        *,
+        namespace: str,
+        container: str | None = None,
+        stdin: bytes | None = None,
+        limit: int = OUTPUT_LIMIT,
+        timeout: Seconds = 60.0,
+        check: bool = True,
+    ) -> ExecResult:
+        """Run a command in a container of a running Pod, and return its output and exit code.
+
+        `command` is run without a shell: `["sh", "-c", "ls /data | wc -l"]` runs one. `container` is needed only if the
+        Pod has several. `stdin` is the whole input of the command; without it, there is none. `limit` is the largest
+        output in bytes.
+
+        Raises CommandFailed if the command fails (not with `check=False`), cannot be started or writes too much;
+        DeadlineExceeded after `timeout`, when the server ends the command; ConnectionFailed if the connection breaks,
+        after which nobody knows whether it ran; and NotFound, Forbidden and BadRequest. It is never run twice.
+        """
+        from kubewright.apis.core.v1 import Pod  # loads all of core/v1
+
+        where, allowed = f"{command[0]} in Pod {namespace}/{pod}", seconds(timeout)
+        target = self.endpoint(Pod).item(pod, namespace, "exec")
+        target = f"{target}?{exec_query(command, container, stdin=stdin is not None)}"
+        try:
+            async with asyncio.timeout(allowed):
+                result = await run_command(self.rest, target, where, stdin, limit)
+        except TimeoutError as error:
+            if isinstance(error, DeadlineExceeded):
+                raise
+            raise DeadlineExceeded(f"{where}: it did not end within {allowed:g} s; raise `timeout`") from error
+        if check and result.exit_code != 0:
+            said = result.stderr.decode(errors="replace").strip()
+            raise CommandFailed(
+                f"{where} ended with exit code {result.exit_code}{said and f': {said}'}",
+                exit_code=result.exit_code,
+                stdout=result.stdout,
+                stderr=result.stderr,
+            )
+        return result
+
     # ---- writing
 
     async def create(self, obj: T, **options: Unpack[WriteOptions]) -> T:
@@ -380,9 +435,7 @@ class Client:
         """Patch an object, given either the object or its kind and name. Returns the updated object."""
         if not isinstance(target, type):
             name, namespace, target = target.metadata.name, target.metadata.namespace, type(target)
-        body, content_type = patch.encode(), patch.content_type
-        call = self._call("patch", target, name, namespace, subresource, body, options, content_type)
-        return (await self.writer(call)).decode()
+        return (await self.writer(self._patch_call(target, patch, name, namespace, subresource, options))).decode()
 
     async def apply(
         self,
@@ -407,7 +460,7 @@ class Client:
 
         Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
         """
-        check_is_object(obj)
+        body = encode_object(obj)
         if obj.metadata.managed_fields:
             raise ConfigError(
                 f'{obj.kind} "{obj.metadata.name}": apply takes an object with only the fields that you want to own, '
@@ -418,9 +471,9 @@ class Client:
                 f'{obj.kind} "{obj.metadata.name}": create_only cannot be combined with subresource, uid or '
                 "resource_version; leave them out"
             )
-        meta, body = obj.metadata, encode_object(obj)
-        call = self._call("apply", type(obj), meta.name, meta.namespace, subresource, body, options, APPLY)
-        call.query["force"] = "true" if force else None
+        meta = obj.metadata
+        call = self._call("apply", type(obj), meta.name, meta.namespace, subresource, body, options, APPLY, force)
+        call.sent = obj
         call.uid, call.resource_version, call.create_only = uid or "", resource_version or "", create_only
         return (await self.writer(call)).decode()
 
@@ -519,7 +572,21 @@ class Client:
         self, obj: T, verb: Verb, subresource: str | None, body: bytes, options: WriteOptions
     ) -> WriteCall[T]:
         meta = obj.metadata
-        return self._call(verb, type(obj), meta.name, meta.namespace, subresource, body, options)
+        call = self._call(verb, type(obj), meta.name, meta.namespace, subresource, body, options)
+        call.sent = obj
+        return call
+
+    def _patch_call(
+        self,
+        kind: type[T],
+        patch: Patch,
+        name: str,
+        namespace: str | None,
+        subresource: str | None,
+        options: WriteOptions,
+    ) -> WriteCall[T]:
+        body, content_type = patch.encode(), patch.content_type
+        return self._call("patch", kind, name, namespace, subresource, body, options, content_type)
 
     def _call(
         self,
@@ -531,18 +598,17 @@ class Client:
         body: bytes,
         options: WriteOptions,
         content_type: str = JSON,
+        force: bool = False,
     ) -> WriteCall[T]:
         endpoint = self.endpoint(kind)
         path = endpoint.place(namespace) if verb == "create" else endpoint.item(name, namespace, subresource)
         dry_run = options.get("dry_run", False)
-        query: dict[str, str | None] = {
-            "dryRun": "All" if dry_run else None,
-            "fieldManager": self.field_manager,
-            "fieldValidation": self.field_validation,
-        }
-        if options:
-            query["fieldManager"] = options.get("field_manager") or self.field_manager
-            query["fieldValidation"] = options.get("field_validation") or self.field_validation
+        query = _write_query(
+            dry_run,
+            options.get("field_manager") or self.field_manager,
+            options.get("field_validation") or self.field_validation,
+            force,
+        )
         return WriteCall(
             kind,
             kind,
@@ -557,6 +623,28 @@ class Client:
             endpoint.accept,
             dry_run,
         )
+
+
+def status_call(client: Client, obj: T, patch: Patch, status: object) -> WriteCall[T]:
+    """Return the patch that makes `status` the status of `obj`, for the parts of Kubewright that write."""
+    meta = obj.metadata
+    call = client._patch_call(type(obj), patch, meta.name, meta.namespace, "status", {})
+    call.sent = status
+    return call
+
+
+@lru_cache(maxsize=64)
+def _write_query(
+    dry_run: bool, field_manager: str, field_validation: FieldValidation | None, force: bool
+) -> FixedQuery:
+    return FixedQuery(
+        {
+            "dryRun": "All" if dry_run else None,
+            "fieldManager": field_manager,
+            "fieldValidation": field_validation,
+            "force": "true" if force else None,
+        }
+    )
 
 
 def _delete_options(propagation: Propagation | None, grace_period: Seconds | None, dry_run: bool) -> JSONObject:

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
+
+import msgspec
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject
@@ -39,17 +40,22 @@ def service_account_folder() -> Path:
     return Path(os.environ.get(SANDBOX) or "/", "var/run/secrets/kubernetes.io/serviceaccount")
 
 
+def mounted(path: str) -> Path:
+    """Return where this process finds a mount of its container: in a HostProcess container, it is below a folder."""
+    found = Path(os.environ.get(SANDBOX) or "/", path.lstrip("/"))
+    return found if Path(path).is_absolute() and found.exists() else Path(path)
+
+
 InteractiveMode: TypeAlias = Literal["Never", "IfAvailable", "Always"]
 """`IfAvailable`: if standard input is a terminal. `Always`: an error if standard input is not a terminal."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExecPlugin:
+class ExecPlugin(msgspec.Struct, frozen=True):
     """A program that prints credentials: `users[].user.exec` of a kubeconfig."""
 
     command: str
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Variables that are added to the environment of this process."""
     api_version: str = "client.authentication.k8s.io/v1"
     install_hint: str = ""
@@ -60,14 +66,13 @@ class ExecPlugin:
     """Data about the cluster that the program receives if `provideClusterInfo` is set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Impersonation:
+class Impersonation(msgspec.Struct, frozen=True):
     """The user that requests are made as: `as`, `as-groups`, `as-uid` and `as-user-extra` of a kubeconfig's user."""
 
     user: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    extra: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict[str, tuple[str, ...]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +166,7 @@ _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _EMBEDDED_EXTENSION = "kubewright.dev/embedded"
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(msgspec.Struct, frozen=True):
     """An entry of a kubeconfig (a cluster, user or context) with its location."""
 
     file: Path
@@ -211,8 +215,7 @@ class _Section:
         return path
 
 
-@dataclass(frozen=True, slots=True)
-class _Kubeconfig:
+class _Kubeconfig(msgspec.Struct, frozen=True):
     """Merged files. `origin` names them in messages."""
 
     origin: str
@@ -281,9 +284,8 @@ def write_kubeconfig(config: Config, path: Path, *, name: str = "kubewright") ->
         "current-context": name,
     }
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w") as file:
-        json.dump(document, file, indent=2)
-        file.write("\n")
+    with open(descriptor, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
 def embedded_extension(image_table: Path) -> JSONObject:
@@ -336,20 +338,28 @@ def _merge(files: list[Path]) -> _Kubeconfig:
 
 
 def _read(file: Path) -> JSONObject:
-    import yaml  # not in a Pod, whose credentials need no YAML
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        document = yaml.load(file.read_bytes(), Loader=loader)
+        data = file.read_bytes()
     except OSError as error:
         raise ConfigError(f"kubeconfig {file}: cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"kubeconfig {file}: is not YAML: {' '.join(str(error).split())}") from error
+    try:
+        document = msgspec.json.decode(data)  # as `write_kubeconfig` writes it
+    except msgspec.DecodeError:
+        document = _from_yaml(file, data)
     if document is None:
         return {}
     if not isinstance(document, dict):
         raise ConfigError(f"kubeconfig {file}: is not a kubeconfig: the top level is not a mapping")
     return cast("JSONObject", document)
+
+
+def _from_yaml(file: Path, data: bytes) -> object:
+    import yaml  # not in a Pod, whose credentials need no YAML
+
+    try:
+        return yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"kubeconfig {file}: is not YAML: {' '.join(str(error).split())}") from error
 
 
 def _sections(file: Path, document: JSONObject, plural: str, singular: str) -> Iterator[tuple[str, _Section]]:

@@ -21,7 +21,8 @@ from kubewright.machinery._suggestions import shown
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.json import JSONObject, read_object
 from kubewright.models import APIResource, Object, codec, field
-from kubewright.models._struct import check_no_documents
+from kubewright.models._struct import check_fields
+from kubewright.models._values import plain
 
 T = TypeVar("T", bound=Object)
 
@@ -100,10 +101,20 @@ def encode_object(obj: Object, *, update: bool = False) -> bytes:
     return codec.encode_update(obj) if update else codec.encode(obj)
 
 
+def document_of(obj: Object) -> JSONObject:
+    """Return the document of an object of any kind. For an object that was read, it is what was read.
+
+    Items of lists are read without `apiVersion` and `kind`; the document has both.
+    """
+    if isinstance(obj, Unstructured):
+        return {**obj.content, "apiVersion": obj.api_version, "kind": obj.kind, "metadata": plain(obj.metadata)}
+    return {"apiVersion": obj.__api__.api_version, "kind": obj.__api__.kind, **codec.document(obj)}
+
+
 def check_is_object(obj: object) -> None:
     """Raise TypeError for anything but an object of a kind whose fields are structs too, such as a plain document."""
     if isinstance(obj, Object):
-        check_no_documents(type(obj), {name: getattr(obj, name) for name in obj.__struct_fields__})
+        check_fields(obj)
         return
     if isinstance(obj, dict):
         kind = cast("dict[str, object]", obj).get("kind", "Kind")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -26,11 +25,10 @@ Fields: TypeAlias = FieldSelector | Mapping[str, str] | str | None
 """Selects by fields: text (`"status.phase!=Failed"`), equalities (`{"metadata.name": "web"}`), or a parsed selector."""
 
 
-@dataclass(slots=True)
-class ObjectList(Generic[T]):
+class ObjectList(msgspec.Struct, Generic[T]):
     """A list of objects of one kind at one resource version."""
 
-    items: list[T] = field(default_factory=list[T])
+    items: list[T] = msgspec.field(default_factory=list[T])
     resource_version: str = ""
     """The version of the whole list. A watch that starts here misses no change."""
     continue_token: str = ""

@@ -9,7 +9,6 @@ Source: https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -23,8 +22,7 @@ from kubewright.models import APIResource
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-@dataclass(frozen=True, slots=True)
-class ServedResource:
+class ServedResource(msgspec.Struct, frozen=True):
     """A resource that the server serves, with its verbs."""
 
     api: APIResource

@@ -7,14 +7,12 @@ https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-update
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class MergePatch:
+class MergePatch(msgspec.Struct, frozen=True):
     """JSON merge patch (RFC 7396): sets fields, removes fields that are null, and replaces whole lists. For every kind.
 
     If the patch contains `metadata.resourceVersion`, it raises Conflict if the object has changed.
@@ -28,8 +26,7 @@ class MergePatch:
         return msgspec.json.encode(self.document)
 
 
-@dataclass(frozen=True, slots=True)
-class StrategicPatch:
+class StrategicPatch(msgspec.Struct, frozen=True):
     """Strategic merge patch: merges lists by their keys. For built-in kinds; custom resources get 415."""
 
     content_type: ClassVar[str] = "application/strategic-merge-patch+json"
@@ -40,8 +37,7 @@ class StrategicPatch:
         return msgspec.json.encode(self.document)
 
 
-@dataclass(frozen=True, slots=True)
-class JSONPatch:
+class JSONPatch(msgspec.Struct, frozen=True):
     """JSON patch (RFC 6902): a list of operations that apply all or none. A failed `test` raises Invalid with
     `patch_did_not_apply`.
     """

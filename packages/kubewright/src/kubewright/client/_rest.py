@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 from urllib.parse import quote, quote_plus
 
 import msgspec
+from msgspec.structs import replace
 
 from kubewright._runtime.log import get_logger
 from kubewright.client._dynamic import PartialObjectMetadata
@@ -27,6 +27,7 @@ from kubewright.http.message import Request, Response
 from kubewright.machinery.errors import (
     APIError,
     ConfigError,
+    ConnectionFailed,
     DecodeError,
     Status,
     StatusCause,
@@ -51,9 +52,6 @@ EVENT_LIMIT: Final = 64 << 20
 _ERROR_LIMIT: Final = 1 << 20
 """Bytes that are read of the answer to a stream that failed."""
 
-_is_delay: Final = re.compile(r"[0-9]{1,9}").fullmatch
-"""Matches the seconds of a Retry-After header."""
-
 Query: TypeAlias = Mapping[str, str | None]
 """Parameters of a request; None and empty values are omitted."""
 
@@ -61,8 +59,7 @@ Query: TypeAlias = Mapping[str, str | None]
 WarningHandler: TypeAlias = Callable[[str], None]
 """Called with the text of each warning."""
 
-_WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-_ESCAPE: Final = re.compile(r"\\(.)")
+_WARNING: Final = r'299 \S+ "((?:[^"\\]|\\.)*)"'
 
 
 _log = get_logger("kubewright.client")
@@ -138,6 +135,18 @@ class RESTClient:
         finally:
             await response.aclose()
 
+    async def upgrade(self, target: str, headers: dict[str, str]) -> Response:
+        """Return the response that changes the protocol of its connection. Raises the APIError of any other answer."""
+        request = Request("GET", target, {"user-agent": self.user_agent, **headers})
+        response = await self._begin(request, None)
+        if response.status == 101 and response.write is not None:
+            return response
+        await response.aclose()
+        raise ConnectionFailed(
+            f"GET {request.path}: answered with {response.status}, without a change of the protocol; a proxy or a "
+            "transport between here and the API server does not support upgrades"
+        )
+
     async def _begin(self, request: Request, silence: float | None) -> Response:
         """Return the successful answer to a request before its body arrives. The caller must close it."""
         response = await self.transport.send(request, timeout=silence, stream=True)
@@ -156,8 +165,10 @@ class RESTClient:
         headers = {"accept": accept, "user-agent": self.user_agent}
         if body:
             headers["content-type"] = content_type
-        if query and (text := _encoded(tuple(query.items()))):
-            path = f"{path}?{text}"
+        if query:
+            text = query.text if isinstance(query, FixedQuery) else _encoded(tuple(query.items()))
+            if text:
+                path = f"{path}?{text}"
         return Request(method, path, headers, body)
 
     def _warn(self, response: Response) -> None:
@@ -181,7 +192,7 @@ async def _beginning(response: Response, most: int) -> bytes:
 
 def parse_warnings(header: str) -> list[str]:
     """Return the texts of a `Warning` header: `299 - "a", 299 - "b"`."""
-    return [_ESCAPE.sub(r"\1", text) for text in _WARNING.findall(header)]
+    return [re.sub(r"\\(.)", r"\1", text) for text in re.findall(_WARNING, header)]
 
 
 class LogOnce:
@@ -208,6 +219,16 @@ def _encoded(query: tuple[tuple[str, str | None], ...]) -> str:
     return "&".join(f"{key}={quote_plus(value)}" for key, value in query if value)
 
 
+class FixedQuery(dict[str, "str | None"]):
+    """Parameters that many requests share. They are encoded once, and must not be changed."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, parameters: Query) -> None:
+        super().__init__(parameters)
+        self.text = _encoded(tuple(parameters.items()))
+
+
 def error_of(request: Request, response: Response, data: bytes) -> APIError:
     """Return the error for an answer, from its Status, or from its code and text if it has no Status."""
     status = _status(data)
@@ -220,7 +241,7 @@ def error_of(request: Request, response: Response, data: bytes) -> APIError:
         )
         status = replace(status, message=f"{request.method} {request.path}: {text}")
     seconds = response.headers.get("retry-after", "")
-    if _is_delay(seconds) and not details.retry_after_seconds:
+    if re.fullmatch("[0-9]{1,9}", seconds) and not details.retry_after_seconds:
         status = replace(status, details=replace(details, retry_after_seconds=int(seconds)))
     return from_status(status)
 
@@ -294,16 +315,14 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 """Annotation of the bookmark that ends a streamed list."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[T_co]):
+class WatchEvent(msgspec.Struct, Generic[T_co], frozen=True):
     """One change. The object of a DELETED is its last state."""
 
     type: EventType
     object: T_co
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(msgspec.Struct, frozen=True):
     """All events up to this resource version have been sent. A watch can resume from here."""
 
     resource_version: str
@@ -312,7 +331,9 @@ class Bookmark:
 
 
 class RawEvent(msgspec.Struct, gc=False, frozen=True):
-    """An event whose object is not decoded. `object` is a view of the chunk; copy it to keep it."""
+    """An event whose object is not decoded, and perhaps is not JSON: see `check_json`. `object` may be a view of the
+    chunk; copy it to keep it.
+    """
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
     object: msgspec.Raw
@@ -343,6 +364,31 @@ class _BookmarkObject(msgspec.Struct, gc=False):
 # Created on import: msgspec cannot analyze the same class in two threads at the same time.
 _decode_bookmark: Final = msgspec.json.Decoder(_BookmarkObject).decode
 _decode_events: Final = msgspec.json.Decoder(RawEvent).decode_lines
+_read_whole: Final = msgspec.json.Decoder(msgspec.Raw).decode
+
+_CHANGES: Final[tuple[tuple[bytes, Literal["ADDED", "MODIFIED", "DELETED"]], ...]] = (
+    (b'{"type":"MODIFIED","object":', "MODIFIED"),
+    (b'{"type":"ADDED","object":', "ADDED"),
+    (b'{"type":"DELETED","object":', "DELETED"),
+)
+"""The beginnings of most events, as the API server writes them. What follows, up to a last `}`, is the object."""
+
+_LARGE: Final = 1024
+"""The size of an event in bytes from which on finding its object is cheaper than reading it. The first event of a chunk
+decides for all.
+"""
+
+
+def check_json(raw: msgspec.Raw) -> None:
+    """Raise DecodeError if the object of an event is not JSON."""
+    try:
+        _read_whole(raw)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _not_an_event(bytes(raw), error) from error
+
+
+def _not_an_event(data: bytes, error: Exception, source: str = "") -> DecodeError:
+    return DecodeError(f"{source}the watch sent something that is not an event ({error}): {data[:200]!r}")
 
 
 class EventDecoder:
@@ -357,7 +403,10 @@ class EventDecoder:
         """Bytes of the incomplete line."""
 
     def feed(self, chunk: bytes) -> list[RawEvent]:
-        """Return the events that `chunk` completes, in order. Raises DecodeError for anything but watch events."""
+        """Return the events that `chunk` completes, in order. Raises DecodeError for anything but watch events.
+
+        The decoder of an object reads all of it, so large objects are not read here.
+        """
         end = chunk.rfind(b"\n") + 1
         if not end:
             self._keep(chunk)
@@ -370,11 +419,27 @@ class EventDecoder:
             self._size = 0
         if end < len(chunk):
             self._keep(chunk[end:])
+        if lines.index(b"\n") < _LARGE:
+            return self._others(lines)
+        events: list[RawEvent] = []
+        view, start, length = memoryview(lines), 0, len(lines)
+        while start < length:
+            end = lines.index(b"\n", start)
+            for beginning, change in _CHANGES:
+                if lines.startswith(beginning, start) and lines.endswith(b"}", start, end):
+                    events.append(RawEvent(change, msgspec.Raw(view[start + len(beginning) : end - 1])))
+                    break
+            else:
+                events += self._others(lines[start:end])
+            start = end + 1
+        return events
+
+    def _others(self, lines: bytes) -> list[RawEvent]:
+        """Read whole lines."""
         try:
             return _decode_events(lines)
         except (msgspec.MsgspecError, RecursionError) as error:
-            text = f"{self._source}the watch sent something that is not an event ({error}): {lines[:200]!r}"
-            raise DecodeError(text) from error
+            raise _not_an_event(lines, error, self._source) from error
 
     def _keep(self, piece: bytes) -> None:
         self._partial.append(piece)

@@ -9,13 +9,13 @@ Certificates are verified as by Go's clients: chain, dates and name. The additio
 
 from __future__ import annotations
 
-import os
 import ssl
+from contextlib import ExitStack
 from pathlib import Path
 
 from kubewright._runtime.log import get_logger
 from kubewright.client._config import Config
-from kubewright.http.tls import accept_any_server
+from kubewright.http.tls import accept_any_server, readable
 from kubewright.machinery.errors import ConfigError
 
 KeyPair = tuple[bytes | Path, bytes | Path]
@@ -90,29 +90,23 @@ def _trust(context: ssl.SSLContext, ca: bytes | Path) -> None:
 
 
 def _show(context: ssl.SSLContext, cert: bytes | Path, key: bytes | Path) -> None:
-    from tempfile import TemporaryDirectory  # slow to import, rarely used
-
     both = f"client certificate {_named(cert)} with key {_named(key)}"
 
     def refuse() -> str:
         raise ConfigError(f"{both} cannot be used: the key is encrypted; decrypt it with `openssl pkey`")
 
     try:
-        # OpenSSL takes files only.
-        with TemporaryDirectory(prefix="kubewright-") as folder:
-            context.load_cert_chain(_file(cert, folder, "cert"), _file(key, folder, "key"), password=refuse)
+        with ExitStack() as files:  # OpenSSL takes files only
+            context.load_cert_chain(_file(cert, files), _file(key, files), password=refuse)
     except OSError as error:
         raise ConfigError(f"{both} cannot be used: {_why(error)}; give a matching pair in PEM") from error
 
 
-def _file(pem: bytes | Path, folder: str, name: str) -> str:
+def _file(pem: bytes | Path, files: ExitStack) -> str:
     if isinstance(pem, Path):
         pem.open().close()  # this error names the file; OpenSSL's does not
         return str(pem)
-    path = os.path.join(folder, name)
-    with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
-        file.write(pem)
-    return path
+    return files.enter_context(readable(pem))
 
 
 def _named(pem: bytes | Path) -> str:

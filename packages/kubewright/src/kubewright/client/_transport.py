@@ -7,7 +7,7 @@ adds the trace context. Wrap a transport to record or change requests: it has tw
 A request is retried when Kubernetes requests it, and never if it could take effect twice:
 
 - after 429 with Retry-After, any request, because the server has not acted on it;
-- after a 5xx with Retry-After or a failed connection, only idempotent requests.
+- after a 5xx with Retry-After or a failed connection, only idempotent requests that do not change the protocol.
 
 All attempts share the timeout of the request. Retries follow k8s.io/client-go/rest (with_retry.go), with additional
 jitter, so that clients with the same Retry-After do not retry at the same moment.
@@ -18,18 +18,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from random import random
 from ssl import SSLContext
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright.client._auth import Credential, credentials_of, pair_of
 from kubewright.client._config import Config, Impersonation
 from kubewright.client._tls import ClientTLS, KeyPair
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import IDEMPOTENT, Handler, Peer, Request, Response
+from kubewright.http.message import Handler, Peer, Request, Response
 from kubewright.http.proxy import proxy_for
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
@@ -105,7 +106,7 @@ async def send_with_retries(
 def _delay_after_answer(request: Request, response: Response, attempt: int) -> float | None:
     """Return the seconds before a retry after the answer to attempt number `attempt`; None: do not retry."""
     status = response.status
-    if attempt > _MOST_RETRIES or not (status == 429 or (status >= 500 and request.method in IDEMPOTENT)):
+    if attempt > _MOST_RETRIES or not (status == 429 or (status >= 500 and request.is_repeatable)):
         return None
     asked = response.headers.get("retry-after", "")
     if not (asked.isascii() and asked.isdigit()):
@@ -116,7 +117,7 @@ def _delay_after_answer(request: Request, response: Response, attempt: int) -> f
 
 def _delay_after_loss(request: Request, attempt: int) -> float | None:
     """Return the seconds before a retry after a failed connection in attempt number `attempt`; None: do not retry."""
-    if attempt > _MOST_RETRIES_AFTER_LOSS or request.method not in IDEMPOTENT:
+    if attempt > _MOST_RETRIES_AFTER_LOSS or not request.is_repeatable:
         return None
     return _LOSS_DELAY * 2.0**attempt * (0.5 + random())
 

@@ -17,7 +17,7 @@ import msgspec
 
 from kubewright.client._dynamic import decode_object, encode_object
 from kubewright.client._patch import Patch
-from kubewright.client._rest import JSON, RESTClient
+from kubewright.client._rest import JSON, Query, RESTClient
 from kubewright.machinery.errors import AlreadyExists, Conflict, StatusDetails
 from kubewright.models import Object
 
@@ -70,7 +70,7 @@ class WriteCall(msgspec.Struct, Generic[T], gc=False, eq=False):
     """The kind of the answer: the object, or the kind of a subresource such as `scale` or `eviction`."""
     verb: Verb
     path: str
-    query: dict[str, str | None]
+    query: Query
     body: bytes
     namespace: str | None = None
     name: str = ""
@@ -85,6 +85,8 @@ class WriteCall(msgspec.Struct, Generic[T], gc=False, eq=False):
     """Precondition of an apply: the resource version of the object."""
     create_only: bool = False
     """The apply creates an object. If an object of that name exists, it raises AlreadyExists."""
+    sent: object = None
+    """The object in `body`, or the whole status that a patch leads to, if the caller knows it."""
 
     @property
     def method(self) -> str:

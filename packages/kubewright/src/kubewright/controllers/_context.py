@@ -31,9 +31,9 @@ import msgspec
 from kubewright._runtime.clock import Clock
 from kubewright._runtime.log import StructuredLogger
 from kubewright.cache._client import CachedClient
-from kubewright.cache._entry import Entry, ObjectKey
+from kubewright.cache._entry import Entry, ObjectKey, key_of
 from kubewright.cache._informer import copy_of
-from kubewright.client._client import Client
+from kubewright.client._client import Client, status_call
 from kubewright.client._dynamic import check_is_object
 from kubewright.client._lists import Labels, ObjectList
 from kubewright.client._patch import JSONPatch, Patch
@@ -43,7 +43,7 @@ from kubewright.machinery.errors import AlreadyExists, AlreadyOwnedError, Config
 from kubewright.machinery.json import JSONArray, JSONObject, equal
 from kubewright.machinery.patch import pointer
 from kubewright.models import Object, Struct
-from kubewright.models._meta import OwnerReference
+from kubewright.models._meta import ObjectMeta, OwnerReference
 from kubewright.models._resource import owner_reference
 from kubewright.models._values import encode
 
@@ -52,41 +52,51 @@ U = TypeVar("U", bound=Object)
 R = TypeVar("R")
 
 
-class BaseContext(Generic[T]):
-    """What a reconciler can use with and without an object: see `Context` and `DeletedContext`."""
+class Shared(Generic[T]):
+    """What all contexts of one controller have in common."""
 
-    __slots__ = ("_kind", "_logger", "_resource", "attempt", "client", "events", "is_last_attempt", "request")
+    __slots__ = ("client", "events", "kind", "logger", "owns", "resource")
 
     def __init__(
         self,
         kind: type[T],
-        request: Request,
         *,
-        attempt: int,
-        is_last_attempt: bool,
+        owns: frozenset[type[Object]],
         client: CachedClient,
         events: EventRecorder,
         logger: StructuredLogger,
-        resource: object = None,
     ) -> None:
+        self.kind = kind
+        self.owns = owns
+        self.client = client
+        self.events = events
+        self.logger = logger
+        self.resource: object = None
+        """The object that the manager's lifespan yielded."""
+
+
+class BaseContext(Generic[T]):
+    """What a reconciler can use with and without an object: see `Context` and `DeletedContext`."""
+
+    __slots__ = ("_shared", "attempt", "client", "events", "is_last_attempt", "request")
+
+    def __init__(self, shared: Shared[T], request: Request, attempt: int, is_last_attempt: bool) -> None:
+        self._shared = shared
         self.request = request
         """The namespace and name of the object."""
         self.attempt = attempt
         """1 for the first attempt, plus one for each failure in a row before it."""
         self.is_last_attempt = is_last_attempt
         """Whether a failure of this attempt is not retried (`Backoff.attempts`). Then report it in the status."""
-        self.client = client
+        self.client = shared.client
         """A client for everything that the methods of the context do not do."""
-        self.events = events
+        self.events = shared.events
         """Records Kubernetes Events for the users of an object; `kubectl describe` shows them."""
-        self._kind = kind
-        self._logger = logger
-        self._resource = resource
 
     @property
     def log(self) -> StructuredLogger:
         """A logger that adds the names of the controller and of the object to each line."""
-        return self._logger.bind(namespace=self.request.namespace, name=self.request.name)
+        return self._shared.logger.bind(namespace=self.request.namespace, name=self.request.name)
 
     @property
     def clock(self) -> Clock:
@@ -100,7 +110,7 @@ class BaseContext(Generic[T]):
 
             http = ctx.resource(httpx.AsyncClient)
         """
-        return resource_of(self._resource, kind)
+        return resource_of(self._shared.resource, kind)
 
     async def get(self, kind: type[U], name: str, *, namespace: str | None = None) -> U:
         """Return the object of that name. Raises NotFound."""
@@ -148,40 +158,17 @@ class Context(BaseContext[T]):
     used, for kinds that have namespaces.
     """
 
-    __slots__ = ("_owns", "_status", "_version", "object")
+    __slots__ = ("_status", "_version", "object")
 
-    def __init__(
-        self,
-        kind: type[T],
-        request: Request,
-        obj: T,
-        *,
-        attempt: int,
-        is_last_attempt: bool,
-        owns: frozenset[type[Object]],
-        client: CachedClient,
-        events: EventRecorder,
-        logger: StructuredLogger,
-        resource: object = None,
-    ) -> None:
-        super().__init__(
-            kind,
-            request,
-            attempt=attempt,
-            is_last_attempt=is_last_attempt,
-            client=client,
-            events=events,
-            logger=logger,
-            resource=resource,
-        )
+    def __init__(self, shared: Shared[T], request: Request, attempt: int, is_last_attempt: bool, obj: T) -> None:
+        super().__init__(shared, request, attempt, is_last_attempt)
         self.object = obj
         """The object, freshly decoded from the cache. The reconciler may change it."""
-        self._owns = owns
         self._version = obj.metadata.resource_version
         """The resource version of the object as it was read, or after the last write of its status."""
         self._status = b"null"
         """The status on the server. The reconciler may change `object.status`."""
-        if "status" in kind.__api__.subresources:
+        if "status" in shared.kind.__api__.subresources:
             self._status = encode(getattr(obj, "status", None))
 
     async def list(
@@ -239,26 +226,29 @@ class Context(BaseContext[T]):
         Raises NotFound if the object no longer exists, Conflict if there is a newer object or a change that was not
         seen, Invalid, and ConfigError for a kind without a status subresource.
         """
-        if "status" not in self._kind.__api__.subresources:
+        kind = self._shared.kind
+        if "status" not in kind.__api__.subresources:
             raise ConfigError(
-                f"{self._kind.__name__} has no status subresource: a CustomResource with a field `status` has one; use "
+                f"{kind.__name__} has no status subresource: a CustomResource with a field `status` has one; use "
                 "a patch for the status of any other kind"
             )
         wanted = encode(status)
         if wanted == self._status:
             return
-        changes = status_patch(self._kind, self._status, wanted)
+        changes = status_patch(kind, self._status, wanted)
         if if_unchanged:
             changes.insert(0, test("/metadata/resourceVersion", self._version))
-        written = await guarded_patch(self.client, self.object, changes, subresource="status")
+        written = await guarded_patch(self.client, self.object, changes, subresource="status", status=status)
         self._status, self._version = wanted, written.metadata.resource_version
 
     def _adopt(self, obj: Object) -> None:
-        check_is_object(obj)
-        meta = obj.metadata
+        meta = getattr(obj, "metadata", None)
+        if not isinstance(meta, ObjectMeta):
+            check_is_object(obj)  # raises TypeError
+            return
         if not meta.namespace and self.request.namespace and obj.__api__.namespaced:
             meta.namespace = self.request.namespace
-        if type(obj) in self._owns:
+        if type(obj) in self._shared.owns:
             set_controller_reference(self.object, obj)
 
 
@@ -345,7 +335,7 @@ async def apply_child(client: CachedClient, child: T, *, adopt: bool, create_onl
     copy = copy_of(informer) if informer is not None else None
     if copy is not None and copy.synced:
         meta = child.metadata
-        key = ObjectKey(meta.namespace, meta.name)
+        key = key_of(meta.namespace, meta.name)
         entry = copy.latest(key)
         try:
             if entry is None:
@@ -460,15 +450,22 @@ def test(path: str, value: object) -> JSONObject:
 
 
 async def guarded_patch(
-    client: Client, obj: T, operations: Iterable[JSONObject], *, subresource: str | None = None
+    client: Client,
+    obj: T,
+    operations: Iterable[JSONObject],
+    *,
+    subresource: str | None = None,
+    status: Struct | None = None,
 ) -> T:
     """Apply `operations` (RFC 6902) to exactly this object, not to a newer one of its name. Returns the updated object.
 
-    Raises Conflict if the live object is another one or does not match the operations, Invalid if the result breaks a
-    rule, and NotFound.
+    `status` is the whole status that the operations lead to, if that is known. Raises Conflict if the live object is
+    another one or does not match the operations, Invalid if the result breaks a rule, and NotFound.
     """
     try:
         patch = JSONPatch((test("/metadata/uid", obj.metadata.uid), *operations))
+        if status is not None:
+            return (await client.writer(status_call(client, obj, patch, status))).decode()
         return await client.patch(obj, patch, subresource=subresource)
     except Invalid as error:
         if not error.patch_did_not_apply:

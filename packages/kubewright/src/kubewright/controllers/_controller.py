@@ -17,16 +17,17 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, get_origin
 
-from kubewright.cache._entry import Entry, Event
+import msgspec
+
+from kubewright.cache._entry import Entry, Event, key_of
 from kubewright.cache._store import IndexFunction, Lister
 from kubewright.controllers._context import Context, DeletedContext
 from kubewright.controllers._finalizer import Finalizer
 from kubewright.controllers._fuse import DeleteFuse
 from kubewright.controllers._rbac import READ, WRITE, rule, rules_for
-from kubewright.controllers._reconcile import Request, Result
+from kubewright.controllers._reconcile import EventRecorder, Request, Result
 from kubewright.controllers._retry import RateLimit, Retry
 from kubewright.controllers.predicates import Predicate
 from kubewright.controllers.sources import Source
@@ -62,8 +63,7 @@ NamespaceEnding: TypeAlias = Literal["retry", "stop"]
 """The reaction to a reconcile that cannot create objects because the namespace is being deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watch(Generic[U]):
+class Watch(msgspec.Struct, Generic[U], frozen=True):
     """A kind whose changes concern objects that do not own it. Made by `Watch.mapped` or `Watch.indexed`."""
 
     kind: type[U]
@@ -101,8 +101,7 @@ class Watch(Generic[U]):
         return Watch(kind, handler, index)
 
 
-@dataclass(frozen=True, eq=False)
-class Controller(Generic[T]):
+class Controller(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """The result of `controller`, which describes the attributes."""
 
     kind: type[T]
@@ -115,17 +114,22 @@ class Controller(Generic[T]):
     writes: Sequence[type[Object]] = ()
     rules: Sequence[PolicyRule] = ()
     predicate: Predicate | None = None
-    indexers: Mapping[str, IndexFunction[T]] = field(default_factory=dict[str, "IndexFunction[T]"])
+    indexers: Mapping[str, IndexFunction[T]] = msgspec.field(default_factory=dict[str, "IndexFunction[T]"])
     workers: int = WORKERS
     timeout: Seconds | None = None
-    retry: Retry = field(default_factory=Retry)
+    retry: Retry = msgspec.field(default_factory=Retry)
     debounce: Seconds = 0.0
     key_rate_limit: RateLimit | None = None
     delete_fuse: DeleteFuse | None = None
     finalizer: Finalizer[T] | None = None
     reconcile_deleted: ReconcileDeletedFunction[T] | None = None
     """The reconcile function, if it is also called for objects that are being deleted or no longer exist."""
+    one_pass: bool = False
     namespace_ending: NamespaceEnding = "retry"
+    recorder: EventRecorder | None = None
+    """Records the Events of this controller. None: the Manager records them, under its own name."""
+
+    __hash__ = object.__hash__  # a Struct would hash its fields, and some of them are lists
 
     def rbac_rules(self) -> list[PolicyRule]:
         """Return the RBAC rules that this controller needs in the namespaces where it works, and no others."""
@@ -163,6 +167,7 @@ def controller(
     delete_fuse: DeleteFuse | None = None,
     finalizer: Finalizer[T] | None = None,
     reconcile_deleted: bool = False,
+    one_pass: bool = False,
     namespace_ending: NamespaceEnding = "retry",
 ) -> Callable[[ReconcileFunction[T] | Reconciler[T]], Controller[T]]:
     """Make a Controller of a reconcile function, or of an object with one: `controller(WebServer)(Reconciler(db))`.
@@ -183,6 +188,8 @@ def controller(
     finalizer: added to each object before its first reconcile; see `kubewright.controllers._finalizer`.
     reconcile_deleted: also call the function for objects that are being deleted, and with a `DeletedContext` for
     objects that no longer exist.
+    one_pass: your promise that a successful reconcile leaves nothing to do after its own writes. Events that report
+    exactly such writes then lead to no reconcile; see `kubewright.controllers._onepass`.
     namespace_ending: "stop" ends a reconcile without a retry if it can create nothing because the namespace is being
     deleted; "retry" retries it with backoff. A finalizer's function is always retried, with a warning in the log.
 
@@ -226,6 +233,7 @@ def controller(
             delete_fuse=delete_fuse,
             finalizer=finalizer,
             reconcile_deleted=cast("ReconcileDeletedFunction[T]", work) if reconcile_deleted else None,
+            one_pass=one_pass,
             namespace_ending=namespace_ending,
         )
 
@@ -362,11 +370,14 @@ def enqueue_owner(owner: type[Object]) -> EventHandler[Any]:
 
     def handle(event: Event[Any]) -> Iterable[Request]:
         requests: list[Request] = []
-        for entry in (event.old, event.new):
+        old, new = event.old, event.new
+        if old is not None and new is not None and old.owners is new.owners:
+            old = None
+        for entry in (old, new):
             reference = entry.controller if entry is not None and entry.owners else None
             if reference is None or reference.kind != kind or reference.api_version.rpartition("/")[0] != group:
                 continue
-            request = Request(event.key.namespace if namespaced else None, reference.name)
+            request = key_of(event.key.namespace if namespaced else None, reference.name)
             if request not in requests:
                 requests.append(request)
         return requests

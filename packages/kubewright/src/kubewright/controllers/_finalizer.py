@@ -25,8 +25,9 @@ Follows kube-rs' runtime::finalizer and controller-runtime's controllerutil.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
@@ -38,8 +39,7 @@ from kubewright.models import Object
 T = TypeVar("T", bound=Object)
 
 
-@dataclass(frozen=True, slots=True)
-class Finalizer(Generic[T]):
+class Finalizer(msgspec.Struct, Generic[T], frozen=True):
     """A finalizer that a controller adds to each of its objects, and the function that runs before it is removed."""
 
     name: str

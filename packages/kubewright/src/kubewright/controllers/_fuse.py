@@ -20,9 +20,10 @@ Not guaranteed
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+
+import msgspec
 
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.errors import ConfigError, TerminalError
@@ -36,8 +37,7 @@ class DeletesStopped(TerminalError):
     """A delete was not sent, because the controller's fuse has blown. The message says how to confirm deletes."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteFuse:
+class DeleteFuse(msgspec.Struct, frozen=True):
     """The number of deletes that one controller may send in a period. Raises ConfigError for a limit below one."""
 
     limit: int

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias, cast
@@ -65,8 +64,7 @@ class Shape(Enum):
     CREATED = "Hot loop: objects deleted by a reconcile created by another client"
 
 
-@dataclass(frozen=True, slots=True)
-class HotLoop:
+class HotLoop(msgspec.Struct, frozen=True):
     """A hot loop: the field or object that keeps changing."""
 
     shape: Shape

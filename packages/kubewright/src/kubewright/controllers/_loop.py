@@ -22,8 +22,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kubewright._runtime.clock import Clock, SystemClock, time_source
 from kubewright._runtime.log import StructuredLogger, get_logger
@@ -31,11 +32,12 @@ from kubewright.cache._cache import Cache
 from kubewright.cache._entry import Event
 from kubewright.cache._informer import Informer
 from kubewright.client._client import Client
-from kubewright.controllers._context import Context, DeletedContext
+from kubewright.controllers._context import Context, DeletedContext, Shared
 from kubewright.controllers._controller import Controller, EventHandler, enqueue_object, enqueue_owner
 from kubewright.controllers._finalizer import Finalizer, add_finalizer, remove_finalizer
 from kubewright.controllers._fuse import ALLOW_DELETES, DeleteFuse, DeletesStopped, Fuse
 from kubewright.controllers._hotloop import HotLoop, HotLoops
+from kubewright.controllers._onepass import OwnEvents
 from kubewright.controllers._queue import ControllerQueue, QueueClosed, RequestState
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._reconcile import (
@@ -82,6 +84,9 @@ _REPEATED_AFTER: Final = 1.0
 _WARN_FROM: Final = 1.0
 """Seconds until the next retry from which on a failure is a warning Event: by then the object visibly waits."""
 
+_Step: TypeAlias = Callable[[Attempt, RequestState], Awaitable[bool]]
+"""Runs one reconcile. Returns whether it is retried after the backoff."""
+
 _YIELD_AFTER: Final = 64
 """Reconciles after which a worker lets other tasks run, if no reconcile has waited for anything."""
 
@@ -103,17 +108,14 @@ class ControlLoop(Generic[T]):
     ) -> None:
         """Create a loop that writes through `client` and reads from `cache`."""
         self.controller = controller
-        self.resource: object = None
-        """The object that the manager's lifespan yielded."""
         self._in_task: dict[asyncio.Task[Any] | None, Attempt] = {}
         """The last attempt of each worker's task."""
         self._tracing = tracing
-        self._events = events or NoEvents()
+        self._events = controller.recorder or events or NoEvents()
         self._observer = observer or ControllerObserver()
         self._clock: Clock = clock or SystemClock()
         self._now = time_source(self._clock)
         self._log = get_logger(f"kubewright.controller.{controller.name}").bind(controller=controller.name)
-        self._owns = frozenset(controller.owns)
         self._backoff = controller.retry.backoff
         self._timeout = seconds(controller.timeout) if controller.timeout is not None else None
         self._fuse = Fuse(delete_fuse, controller.name, self._clock) if delete_fuse is not None else None
@@ -122,8 +124,22 @@ class ControlLoop(Generic[T]):
         """Paused objects."""
         loops = HotLoops(self._clock, self._report_loop)
         undeclared = Undeclared(controller.rbac_rules(), self._report_undeclared)
+        self.own_events = OwnEvents() if controller.one_pass else None
         self._client = controller_client(
-            client, cache, undeclared=undeclared, loops=loops, fuse=self._fuse, tracing=tracing
+            client,
+            cache,
+            undeclared=undeclared,
+            loops=loops,
+            own_events=self.own_events,
+            fuse=self._fuse,
+            tracing=tracing,
+        )
+        self.shared = Shared(
+            controller.kind,
+            owns=frozenset(controller.owns),
+            client=self._client,
+            events=self._events,
+            logger=self._log,
         )
         self.queue = ControllerQueue(
             controller.retry,
@@ -133,7 +149,13 @@ class ControlLoop(Generic[T]):
             observer=self._observer,
         )
         self._listener = Listener(
-            controller, cache, self.queue, observer=self._observer, tracing=tracing, logger=self._log
+            controller,
+            cache,
+            self.queue,
+            own_events=self.own_events,
+            observer=self._observer,
+            tracing=tracing,
+            logger=self._log,
         )
 
     def start(self) -> None:
@@ -157,28 +179,36 @@ class ControlLoop(Generic[T]):
         return self._in_task.get(task)
 
     async def _work(self) -> None:
-        step = self._attempt if self._tracing is None else self._traced
+        step, own = self._attempt, self.own_events
+        if self._tracing is not None:
+            step = partial(self._traced, step)
         task, done = asyncio.current_task(), 0
         while True:
-            item = self.queue.take()
             try:
-                async with item as request:
-                    state = item.state
-                    attempt = Attempt(request, state.failures + 1, state.take_causes())
-                    CURRENT.set(attempt)
-                    self._in_task[task] = attempt
-                    if await step(attempt, state):
-                        item.fail()
+                state = await self.queue.next()
             except QueueClosed:
                 return
+            attempt = Attempt(state.request, state.failures + 1, state.take_causes())
+            attempt.observer = self._observer
+            CURRENT.set(attempt)
+            self._in_task[task] = attempt
+            failed = True
+            if own is not None:
+                own.begin(attempt)
+            try:
+                failed = await step(attempt, state)
+            finally:
+                if own is not None:
+                    own.end(attempt)
+                self.queue.give_back(state, failed=failed)
             done += 1
             if done % _YIELD_AFTER == 0:
                 await asyncio.sleep(0)
 
-    async def _traced(self, attempt: Attempt, state: RequestState) -> bool:
+    async def _traced(self, step: _Step, attempt: Attempt, state: RequestState) -> bool:
         assert self._tracing is not None
         with self._tracing.attempt(attempt):
-            return await self._attempt(attempt, state)
+            return await step(attempt, state)
 
     async def _attempt(self, attempt: Attempt, state: RequestState) -> bool:
         """Run one reconcile, and log and count how it ended. Returns whether it is retried after the backoff."""
@@ -199,6 +229,7 @@ class ControlLoop(Generic[T]):
         except Exception as raised:  # noqa: BLE001 - no exception from a reconciler ends the worker
             error = unwrapped(raised)
         if error is None:
+            attempt.succeeded = True
             if state.warned:
                 self._recovered(attempt, state)
             state.succeeded()
@@ -238,7 +269,9 @@ class ControlLoop(Generic[T]):
             attempt.is_gone = True
             if mine.reconcile_deleted is None:
                 return None
-            return await mine.reconcile_deleted(self._deleted_context(attempt))
+            return await mine.reconcile_deleted(
+                DeletedContext(self.shared, request, attempt.number, self._is_last(attempt))
+            )
         attempt.object = obj
         if self._fuse is not None:
             attempt.allows_deletes = obj.metadata.annotations.get(ALLOW_DELETES) == "true"
@@ -247,10 +280,14 @@ class ControlLoop(Generic[T]):
                 obj = await add_finalizer(self._client, obj, mine.finalizer.name)
         elif mine.finalizer is not None and mine.finalizer.name in obj.metadata.finalizers:
             attempt.finalizing = True
-            return await self._finalize(mine.finalizer, obj, self._context(attempt, obj))
+            context = Context(self.shared, request, attempt.number, self._is_last(attempt), obj)
+            return await self._finalize(mine.finalizer, obj, context)
         elif mine.reconcile_deleted is None:
             return None
-        return await mine.reconcile(self._context(attempt, obj))
+        return await mine.reconcile(Context(self.shared, request, attempt.number, self._is_last(attempt), obj))
+
+    def _is_last(self, attempt: Attempt) -> bool:
+        return self._backoff.is_last(attempt.number)
 
     def _is_paused(self, state: RequestState, obj: T | None) -> bool:
         """Return whether the object is paused. Logs and counts if this changed."""
@@ -268,32 +305,6 @@ class ControlLoop(Generic[T]):
         if result is None or _delay_of(result) is None:
             await remove_finalizer(self._client, obj, finalizer.name)
         return result
-
-    def _context(self, attempt: Attempt, obj: T) -> Context[T]:
-        return Context(
-            self.controller.kind,
-            attempt.request,
-            obj,
-            attempt=attempt.number,
-            is_last_attempt=self._backoff.is_last(attempt.number),
-            owns=self._owns,
-            client=self._client,
-            events=self._events,
-            logger=self._log,
-            resource=self.resource,
-        )
-
-    def _deleted_context(self, attempt: Attempt) -> DeletedContext[T]:
-        return DeletedContext(
-            self.controller.kind,
-            attempt.request,
-            attempt=attempt.number,
-            is_last_attempt=self._backoff.is_last(attempt.number),
-            client=self._client,
-            events=self._events,
-            logger=self._log,
-            resource=self.resource,
-        )
 
     # ---- handling of exceptions
 
@@ -436,6 +447,7 @@ class Listener(Generic[T]):
         cache: Cache,
         queue: ControllerQueue,
         *,
+        own_events: OwnEvents | None,
         observer: ControllerObserver,
         tracing: Tracing | None,
         logger: StructuredLogger,
@@ -443,6 +455,7 @@ class Listener(Generic[T]):
         self._controller = controller
         self._cache = cache
         self._queue = queue
+        self._own_events = own_events
         self._observer = observer
         self._tracing = tracing
         self._log = logger
@@ -452,7 +465,7 @@ class Listener(Generic[T]):
         """Listen to the informers of all kinds that the controller names."""
         controller = self._controller
         informer = self._cache.informer(controller.kind)
-        self._listen(informer, enqueue_object if controller.predicate is None else self._own_events)
+        self._listen(informer, enqueue_object if controller.predicate is None else self._of_the_object)
         for kind in controller.owns:
             self._listen(self._cache.informer(kind), enqueue_owner(controller.kind))
         for watch in controller.watches:
@@ -473,24 +486,30 @@ class Listener(Generic[T]):
 
     def _listen(self, informer: Informer[Any], handler: EventHandler[Any]) -> None:
         kind = informer.kind.__api__.kind
-        counts = self._observer.causes(kind)
+        counts, own = self._observer.causes(kind), self._own_events
+        if own is not None:
+            own.listen(informer)
+
+        def ask(request: Request, event: Event[Any]) -> None:
+            counts[event.type] += 1
+            if self._tracing is not None:
+                self._tracing.requested(request)
+            version = event.new.resource_version if event.new is not None else 0
+            self._queue.add_caused(request, (kind, event.type, event.key, version), initial=event.initial)
 
         def on_event(event: Event[Any]) -> None:
             try:
-                version = event.new.resource_version if event.new is not None else 0
+                written_for = own.writer_of(informer.kind, event) if own is not None else None
                 for request in handler(event):
-                    counts[event.type] += 1
-                    if self._tracing is not None:
-                        self._tracing.requested(request)
-                    cause = (kind, event.type, event.key, version)
-                    self._queue.add_caused(request, cause, initial=event.initial)
+                    if own is None or not (request == written_for or own.waits(request, informer.kind, event, ask)):
+                        ask(request, event)
             except Exception:  # noqa: BLE001 - code of the user; other events must not suffer
                 self._log.exception("Event not handled", event=event.type, object=str(event.key))
 
         registration = informer.add_handler(on_add=on_event, on_update=on_event, on_delete=on_event)
         self._endings.append(registration.remove)
 
-    def _own_events(self, event: Event[Any]) -> tuple[Request, ...]:
+    def _of_the_object(self, event: Event[Any]) -> tuple[Request, ...]:
         """Return the changed object if the event passes the predicate, or if the object waits for any change."""
         predicate = self._controller.predicate
         if predicate is None or predicate(event):

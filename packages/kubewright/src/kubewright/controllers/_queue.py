@@ -468,8 +468,18 @@ class ControllerQueue(WorkQueue):
         elif len(state.causes) < MAX_CAUSES:
             state.causes.append(cause)
 
-    def take(self) -> ControllerItem:
-        return ControllerItem(self)
+    async def next(self) -> RequestState:
+        """Wait for the next request that is due, and hand it out, as `take` does without a coroutine for each step.
+
+        The caller must call `give_back`. Raises `QueueClosed` after `close`.
+        """
+        while (state := self._hand_out()) is None:
+            await self._wait_for_work()
+        return state
+
+    def give_back(self, state: RequestState, *, failed: bool) -> None:
+        """Return a request from `next`. If the work on it failed, it is handed out again after its backoff."""
+        self._give_back(state, failed)
 
     def state(self, request: Request) -> RequestState | None:
         """Return what is known about `request`; None if there is nothing to know."""
@@ -479,15 +489,3 @@ class ControllerQueue(WorkQueue):
     def known(self) -> int:
         """How many requests the queue keeps a state for: they wait, are in progress, have failed, or are paused."""
         return len(self._states)
-
-
-class ControllerItem(WorkItem):
-    """One request that a worker of a controller takes."""
-
-    __slots__ = ()
-
-    @property
-    def state(self) -> RequestState:
-        """What is known about the request. Only inside the block."""
-        assert self._state is not None
-        return self._state

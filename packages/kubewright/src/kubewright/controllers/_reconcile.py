@@ -15,11 +15,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from traceback import walk_tb
 from types import TracebackType
 from typing import Final, Literal, TypeAlias, cast
+
+import msgspec
 
 from kubewright.cache._entry import EventType, ObjectKey
 from kubewright.machinery.errors import (
@@ -39,8 +40,7 @@ Request: TypeAlias = ObjectKey
 """The namespace and name of an object to reconcile. It carries no event: a reconcile depends on the state only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """The follow-up that a successful reconcile requests. `None` and `Result()` mean: wait for the next change."""
 
     requeue_after: Seconds | None = None
@@ -63,7 +63,10 @@ _SHOWN_CAUSES: Final = 4
 class Attempt:
     """One reconcile of one request. A retry is another attempt."""
 
-    __slots__ = ("allows_deletes", "causes", "finalizing", "is_gone", "number", "object", "progressed", "request")
+    __slots__ = (
+        "allows_deletes", "causes", "finalizing", "is_gone", "number", "object", "observer", "progressed", "request",
+        "succeeded", "written",
+    )  # fmt: skip
 
     def __init__(self, request: Request, number: int, causes: Sequence[Cause]) -> None:
         self.request = request
@@ -79,8 +82,14 @@ class Attempt:
         """Whether the object's annotation allows any number of deletes."""
         self.is_gone = False
         """Whether the object no longer exists."""
+        self.written: set[tuple[type[Object], ObjectKey, int]] | None = None
+        """The versions that it wrote, if the answers had exactly what was sent. None if nobody asks for them."""
+        self.succeeded = False
+        """Whether it ended without an error."""
         self.finalizing = False
         """Whether the finalizer's function runs instead of the reconciler."""
+        self.observer: ControllerObserver | None = None
+        """Counts what the reconcile does."""
 
     @property
     def shown_causes(self) -> str | None:
@@ -93,8 +102,7 @@ CURRENT: Final[ContextVar[Attempt | None]] = ContextVar("kubewright_attempt", de
 """The attempt that runs in this task, or in the task that started it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventRecord:
+class EventRecord(msgspec.Struct, frozen=True):
     """One Kubernetes Event, as a reconciler records it."""
 
     type: Literal["Normal", "Warning"]
@@ -312,3 +320,12 @@ class ControllerObserver(QueueObserver):
 
     def paused(self, objects: int) -> None:
         """Called when the number of paused objects changed to `objects`."""
+
+    def plan_ended(self, plan: str, result: str, seconds: float) -> None:
+        """Called when an execution of a plan ended, `seconds` after it began."""
+
+    def step_failed(self, plan: str) -> None:
+        """Called when an attempt of a step of a plan failed."""
+
+    def drift_repaired(self, objects: int) -> None:
+        """Called when that many objects were restored to what a plan describes."""

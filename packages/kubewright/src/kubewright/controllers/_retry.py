@@ -9,8 +9,9 @@ Follows client-go's util/workqueue: ItemExponentialFailureRateLimiter and Bucket
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from kubewright.machinery.errors import ConfigError
 from kubewright.machinery.time import Seconds, seconds
@@ -19,8 +20,7 @@ _MAX_DOUBLINGS: Final = 63
 """Keeps the power finite. Every limit is reached earlier."""
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True):
     """The delay after each failure in a row: `base`, then twice that, and so on up to `limit`.
 
     `jitter` is the largest random part that is added: with 0.1, a delay of 10 s takes 10 to 11 s. `attempts` is the
@@ -51,8 +51,7 @@ class Backoff:
         return delay * (1 + self.jitter * random.random())
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimit:
+class RateLimit(msgspec.Struct, frozen=True):
     """`per_second` on average, and up to `burst` at once after a quiet time.
 
     One every 10 seconds is `RateLimit(per_second=0.1, burst=1)`.
@@ -69,11 +68,10 @@ class RateLimit:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True):
     """How failed reconciles of a controller are retried."""
 
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: Backoff = msgspec.field(default_factory=Backoff)
     """The delays between the retries of one object."""
     rate_limit: RateLimit | None = None
     """A limit for the retries of all objects together. It never delays events."""

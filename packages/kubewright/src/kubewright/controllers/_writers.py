@@ -5,6 +5,7 @@
     ReportUndeclared        logs a warning for a kind that the controller does not declare
     CountDeletes            counts deletes for the delete fuse, if there is one
     DetectHotLoops          compares objects that are written often
+    FollowOwnWrites         notes which events to expect, if the controller needs one pass
     RecordOwnWrites         records the write, so that reads see it (kubewright.cache)
     RESTWriter              sends the write (kubewright.client)
 
@@ -27,6 +28,7 @@ from kubewright.client._rest import RESTClient
 from kubewright.client._write import Answer, RESTWriter, Verb, WriteCall, Writer, deletions_of
 from kubewright.controllers._fuse import Fuse
 from kubewright.controllers._hotloop import FrequentObject, HotLoops
+from kubewright.controllers._onepass import FollowOwnWrites, OwnEvents
 from kubewright.controllers._rbac import Undeclared
 from kubewright.controllers._reconcile import CURRENT
 from kubewright.controllers._tracing import Tracing
@@ -43,11 +45,14 @@ def controller_client(
     *,
     undeclared: Undeclared,
     loops: HotLoops,
+    own_events: OwnEvents | None = None,
     fuse: Fuse | None = None,
     tracing: Tracing | None = None,
 ) -> CachedClient:
     """Return the client of one controller: it reads from `cache` and writes over the connections of `client`."""
     writer: Writer = RecordOwnWrites(RESTWriter(client.rest).write, cache).write
+    if own_events is not None:
+        writer = FollowOwnWrites(writer, own_events).write
     writer = DetectHotLoops(writer, loops, client.rest, cache).write
     if fuse is not None:
         writer = CountDeletes(writer, fuse, client).write

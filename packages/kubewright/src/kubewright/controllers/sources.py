@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
+
+import msgspec
 
 from kubewright._runtime.clock import Clock, Timer
 from kubewright._runtime.log import get_logger
@@ -31,8 +32,7 @@ class Enqueue(Protocol):
     def __call__(self, request: Request, *, priority: int = 0) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
+class Subscriber(msgspec.Struct, frozen=True):
     """A controller that receives requests."""
 
     enqueue: Enqueue

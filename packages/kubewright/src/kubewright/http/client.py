@@ -6,8 +6,10 @@ Guarantees
     A truncated response is an error, never a short body.
     A stream buffers at most 256 KiB for a slow reader; then the server has to wait.
     Cancelling a caller closes its connection.
+    A request with the header `upgrade` gets a connection of its own. After 101, the body of the response has the bytes
+    of the server, and its `write` sends bytes. Closing the response closes the connection.
 Not supported
-    HTTP/2, redirects, cookies, upgrades. Compression other than gzip; gzip comes only when the caller asks for it.
+    HTTP/2, redirects, cookies. Compression other than gzip; gzip comes only when the caller asks for it.
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ import ssl as tls
 import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, cast
 from urllib.parse import urlsplit
 
 import httptools
+import msgspec
 
 from kubewright.http import wire
 from kubewright.http.connection import Deadline, close_once, trim_buffer
-from kubewright.http.message import IDEMPOTENT, Body, Pipe, Request, Response
+from kubewright.http.message import Body, Pipe, Request, Response
 from kubewright.http.proxy import Proxy
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 
@@ -35,19 +37,22 @@ _UNREAD = 256 << 10
 """Bytes of a stream that are buffered for its reader; with more, reading stops, so that the server waits."""
 _COALESCED = 64 << 10
 """A body up to this size is appended to its head, which is cheaper than a second write."""
+_PIECE = 32 << 10
+"""Bytes that are parsed at a time."""
+_CHUNKS = 2000
+"""Pieces of a body that are handled before other connections get their turn."""
 _HEAD = 1 << 20
 """Bytes of the head of an answer. Also the longest sequence of bytes that belongs to no body, such as a line before a
 chunk, and the bytes of the framing of all chunks of a limited body.
 """
-_INFLATED = 64 << 20
+_INFLATED = 16 << 20
 """Bytes that one read from a compressed stream may become. A read has at most 256 KiB."""
 _JOINED = 64 << 10
 """The longest value of a header that occurs several times. Each time it is copied."""
 _GZIP = 16 + zlib.MAX_WBITS
 
 
-@dataclass(slots=True)
-class PendingRequest:
+class PendingRequest(msgspec.Struct):
     """A request, and the time limits of its answer."""
 
     request: Request
@@ -108,7 +113,15 @@ class ClientConnection(asyncio.Protocol):
         """How many more bytes of a limited answer may arrive."""
         self._apart = 0
         """Bytes in a row that belong to no body."""
+        self._unparsed = b""
+        """Bytes that have arrived, and are parsed later."""
+        self._chunks = 0
+        """Pieces of a body since others had their turn."""
         self._inflater: _Inflater | None = None
+        self._is_tunnel = False
+        """Whether the connection has changed its protocol."""
+        self._drain: asyncio.Future[None] | None = None
+        """Pending while the server does not read."""
 
     # Called by the event loop.
 
@@ -121,30 +134,96 @@ class ClientConnection(asyncio.Protocol):
         self._deadline = Deadline(self._loop, self._expire)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_tunnel:
+            self._take(data)
+            return
         self.answered = True
         if self._allowance is not None:
             self._allowance -= len(data)
             if self._allowance < 0:
                 self._fail(self._too_long())
                 return
+        if self._unparsed:
+            self._unparsed += data
+        else:
+            self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse bytes until the reader is late, or others have to get their turn, which tiny chunks need. The rest
+        remains unparsed.
+        """
+        self._chunks = 0
+        for start in range(0, len(data), _PIECE):
+            if self._is_tunnel:
+                self._take(data[start:])
+                return
+            if self._chunks > _CHUNKS or self._paused:
+                self._postpone(data[start:])
+                return
+            if not self._feed(data[start : start + _PIECE]):
+                return
+
+    def _postpone(self, rest: bytes) -> None:
+        if self._pending is None:
+            self._transport.abort()  # nobody asked for more, and the next request must not get it
+            return
+        self._unparsed = rest
+        if not self._paused:
+            self._transport.pause_reading()
+            self._loop.call_soon(self._continue_parsing)
+
+    def _continue_parsing(self) -> None:
+        data, self._unparsed = self._unparsed, b""
+        if data and not self._transport.is_closing():
+            self._parse(data)
+            if not self._unparsed and not self._paused:
+                self._transport.resume_reading()
+
+    def _feed(self, data: bytes) -> bool:
+        """Parse bytes. Returns whether the connection can be used further."""
         self._apart += len(data)
         try:
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(ConnectionFailed(f"{self._where} sent an invalid answer to {self._pending}: {_cause(error)}"))
-            return
+        except httptools.HttpParserUpgrade as upgrade:
+            if not self._is_tunnel:
+                self._fail(self._invalid("it changes the protocol without being asked"))
+                return False
+            self._take(data[upgrade.args[0] :])
+            return True
+        except httptools.HttpParserError as error:
+            self._fail(self._invalid(_cause(error)))
+            return False
         if self._apart > _HEAD:
             self._fail(self._too_long())
+            return False
+        return True
 
     def _too_long(self) -> ConnectionFailed:
         if self._status:
             what = f"the framing of its body has more than {_HEAD} bytes"
         else:
             what = f"its head has more than {_HEAD} bytes"
+        return self._invalid(what)
+
+    def _invalid(self, what: object) -> ConnectionFailed:
         return ConnectionFailed(f"{self._where} sent an invalid answer to {self._pending}: {what}")
 
+    def pause_writing(self) -> None:
+        self._drain = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        drain, self._drain = self._drain, None
+        if drain is not None and not drain.done():
+            drain.set_result(None)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._pending is not None:
+        self.resume_writing()
+        if self._unparsed:
+            data, self._unparsed = self._unparsed, b""
+            self._feed(data)
+        if self._is_tunnel:
+            self._end_tunnel(exc)
+        elif self._pending is not None:
             if exc is None and self._ends_with_connection:
                 self._complete()
             else:
@@ -225,7 +304,7 @@ class ClientConnection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status < 200:
             if status == 101:
-                raise ConnectionFailed("the server changed the protocol without being asked")
+                self._begin_tunnel(pending)
             return
         self._status = status
         if self._allowance is not None and self._max_body is not None:
@@ -247,6 +326,7 @@ class ClientConnection(asyncio.Protocol):
         if self._pending is None:
             return  # the answer to HEAD must not have a body
         self._apart = 0
+        self._chunks += 1
         if self._inflater is not None:
             body = self._inflated(self._inflater, body)
         if self._room is not None:
@@ -287,6 +367,36 @@ class ClientConnection(asyncio.Protocol):
         self._expect_chunk()
         self._resolve(self._pipe)
 
+    def _begin_tunnel(self, pending: PendingRequest) -> None:
+        if not pending.request.upgrade or not pending.stream:
+            raise ConnectionFailed("the server changed the protocol without being asked")
+        self._is_tunnel, self._status = True, 101
+        self._deadline.set(None)
+        self._pipe = Pipe(on_take=self._continue_reading, on_abandon=self.abort)
+        self._resolve(self._pipe)
+
+    def _take(self, data: bytes) -> None:
+        """Pass on bytes of the new protocol."""
+        pipe = self._pipe
+        if pipe is not None and data:
+            pipe.write(data)
+            if pipe.size > _UNREAD and not self._paused:
+                self._paused = True
+                self._transport.pause_reading()
+
+    async def _write(self, data: bytes) -> None:
+        """Send bytes of the new protocol. Raises ConnectionFailed if the connection is closed."""
+        if not self.usable:
+            raise ConnectionFailed(f"{self._where} closed the connection")
+        self._transport.write(data)
+        if self._drain is not None:
+            await self._drain
+
+    def _end_tunnel(self, exc: Exception | None) -> None:
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            pipe.close(ConnectionFailed(f"{self._where} closed the connection: {exc}") if exc is not None else None)
+
     def _expect_chunk(self) -> None:
         assert self._pending is not None
         self._deadline.set(self._pending.silence)
@@ -294,8 +404,11 @@ class ClientConnection(asyncio.Protocol):
     def _continue_reading(self) -> None:
         if self._paused:
             self._paused = False
-            self._transport.resume_reading()
-            if self._pipe is not None:
+            if self._unparsed:
+                self._loop.call_soon(self._continue_parsing)
+            else:
+                self._transport.resume_reading()
+            if self._pipe is not None and not self._is_tunnel:
                 self._expect_chunk()
 
     def _resolve(self, body: Body) -> None:
@@ -304,7 +417,10 @@ class ClientConnection(asyncio.Protocol):
             self._headers.pop("content-length", None)
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
-            waiter.set_result(Response(self._status, self._headers, body))
+            response = Response(self._status, self._headers, body)
+            if self._is_tunnel:
+                response.write = self._write
+            waiter.set_result(response)
 
     def _complete(self) -> None:
         if self._inflater is not None and not self._inflater.eof:
@@ -445,7 +561,7 @@ class HTTPClient:
             else:
                 self._under_way += 1
         try:
-            connection = self._take_idle()
+            connection = None if request.upgrade else self._take_idle()
             while True:
                 connection = connection or await self._connect(pending)
                 try:
@@ -454,7 +570,7 @@ class HTTPClient:
                     connection.abort()
                     raise
                 except ConnectionFailed:
-                    if not connection.reused or connection.answered or request.method not in IDEMPOTENT:
+                    if not connection.reused or connection.answered or not request.is_repeatable:
                         raise
                     connection = None
         finally:

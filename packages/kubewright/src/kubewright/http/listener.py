@@ -25,7 +25,7 @@ from kubewright._runtime.log import get_logger
 _log = get_logger("kubewright.http")
 
 BACKLOG: Final = 1024
-_ACCEPTED_AT_ONCE: Final = 64
+_ACCEPTED_AT_ONCE: Final = 16
 """Connections that are accepted before other work gets its turn."""
 _PAUSE: Final = 0.1
 """Seconds until the next try if the system cannot accept connections."""

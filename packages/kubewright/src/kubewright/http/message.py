@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
+
+import msgspec
 
 from kubewright.machinery.errors import ConnectionFailed
 
@@ -20,8 +21,7 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """Methods that have the same effect when sent twice (RFC 9110, 9.2.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(msgspec.Struct, frozen=True):
     """The client of a server's connection, as far as the connection proves it."""
 
     address: str = ""
@@ -31,14 +31,13 @@ class Peer:
     """O of the verified client certificate."""
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct):
     """One request. Header names are in lower case; the values of a repeated header are joined by `, `."""
 
     method: str
     target: str
     """Path and query, percent-encoded: `/api/v1/pods?limit=5`."""
-    headers: dict[str, str] = field(default_factory=dict[str, str])
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     body: bytes = b""
     peer: Peer | None = None
     """Set only on the server's side."""
@@ -63,6 +62,11 @@ class Request:
         """The protocol that the client wants to change to, in lower case; empty if none."""
         return self.headers.get("upgrade", "").lower()
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the request has the same effect when sent twice. A command that is run by an upgrade has not."""
+        return self.method in IDEMPOTENT and "upgrade" not in self.headers
+
 
 Body: TypeAlias = bytes | AsyncIterator[bytes]
 
@@ -79,18 +83,19 @@ class Tunnel(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Response:
+class Response(msgspec.Struct):
     """One response. A body of bytes is whole; an iterator is a stream of chunks.
 
     The receiver of a streaming response must read it to its end or call `aclose`.
     """
 
     status: int
-    headers: dict[str, str] = field(default_factory=dict[str, str])
+    headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     body: Body = b""
     tunnel: Callable[[Tunnel], Awaitable[None]] | None = None
     """With status 101 on the server's side: speaks the new protocol. The connection closes when it returns."""
+    write: Callable[[bytes], Awaitable[None]] | None = None
+    """With status 101 on the client's side: sends bytes of the new protocol. The body has those of the server."""
 
     @classmethod
     def plain(cls, status: int, text: str) -> Response:

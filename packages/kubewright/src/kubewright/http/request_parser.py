@@ -7,16 +7,15 @@ in C rejects some of them (a length and chunks, two lengths, bare line feeds, fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import httptools
+import msgspec
 
 from kubewright.http import wire
 from kubewright.http.message import Peer, Request, Response
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Limits for one client of a server. Sizes are in bytes, times in seconds."""
 
     head: int = 64 << 10
@@ -33,6 +32,8 @@ class Limits:
     """Between two requests. Longer than clients keep idle connections, so that clients close them."""
     bodies: int = 256 << 20
     """Bodies of all connections that have arrived, and are not answered yet; further ones get 429."""
+    unread: int = 512 << 20
+    """Bytes of answers that clients have not read, over all connections. With more, the slowest are disconnected."""
     connections: int | None = None
     """Open connections; a further one replaces another. None for as many as the file descriptors allow."""
 
@@ -109,7 +110,7 @@ class RequestParser:
         """Whether a request was complete within the last bytes."""
         self._url = b""
         self._headers: dict[str, str] = {}
-        self._body: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self._admitted = False
 
     def feed(self, data: bytes) -> None:
@@ -138,7 +139,7 @@ class RequestParser:
         """Forget what has arrived. The parser refers to itself, so its memory is returned late."""
         self._bodies.remove(self.body_size)
         self.body_size = 0
-        self._body, self._headers, self.held = [], {}, None
+        self._body, self._headers, self.held = b"", {}, None
 
     def resume(self) -> None:
         """Keep HTTP after an upgrade request (RFC 9110, 7.8), and parse the held bytes. Raises Refused."""
@@ -154,7 +155,7 @@ class RequestParser:
         self._admitted = False
         self._url = b""
         self._headers = {}
-        self._body = []
+        self._body = b""
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -199,12 +200,17 @@ class RequestParser:
             self._check_admitted()
         if self.body_size > self._limits.body:
             raise self._body_too_large()
-        self._body.append(body)
+        if not self._body:
+            self._body = body
+        elif isinstance(self._body, bytearray):
+            self._body += body
+        else:
+            self._body = bytearray(self._body) + body
 
     def on_message_complete(self) -> None:
         self.partial, self._completed = False, True
-        pieces, self._body, self.body_size = self._body, [], 0
-        self._deliver(self._request(pieces[0] if len(pieces) == 1 else b"".join(pieces)))
+        body, self._body, self.body_size = self._body, b"", 0
+        self._deliver(self._request(bytes(body)))
 
     def _request(self, body: bytes) -> Request:
         method = self._parser.get_method().decode()

@@ -4,9 +4,10 @@ Guarantees
     Requests of one connection are answered in order, one at a time; several connections are served concurrently.
     If a client disconnects, the handler of its request is cancelled and its stream is closed.
     A client that does not read is disconnected after `write_timeout` seconds. Until then the server buffers no more
-    than the stream's limit and the socket's buffers. An ambiguous request (a length and chunks, two lengths, two hosts)
-    gets 400. An exception in the handler is a 500 for the client, and is logged in full. A connection changes its
-    protocol if the handler's response has a `tunnel`. Any other response to an upgrade request is sent as usual.
+    than the stream's limit and the socket's buffers, and for all clients no more than `Limits.unread`, apart from
+    answers of the last second. An ambiguous request (a length and chunks, two lengths, two hosts) gets 400. An
+    exception in the handler is a 500 for the client, and is logged in full. A connection changes its protocol if the
+    handler's response has a `tunnel`. Any other response to an upgrade request is sent as usual.
 Not supported
     CONNECT, HTTP/2, compression.
 
@@ -22,7 +23,7 @@ import ssl as tls
 from kubewright.http.listener import Listener, Place, Places
 from kubewright.http.message import Handler
 from kubewright.http.request_parser import Admit, Bodies, Limits
-from kubewright.http.server_connection import ServerConnection
+from kubewright.http.server_connection import ServerConnection, Unread
 from kubewright.machinery.errors import ConfigError
 
 _CUT = 1.0
@@ -53,6 +54,7 @@ class Server:
         self._ssl = ssl
         self._limits = limits or Limits()
         self._bodies = Bodies(self._limits.bodies)
+        self._unread = Unread(self._limits.unread)
         self._listener: Listener | None = None
         self._places = Places(self._limits.connections)
 
@@ -73,7 +75,7 @@ class Server:
         self._listener = listener
 
     def _connection(self, place: Place) -> ServerConnection:
-        return ServerConnection(self._handler, self._admit, self._limits, self._bodies, place)
+        return ServerConnection(self._handler, self._admit, self._limits, self._bodies, self._unread, place)
 
     @property
     def _connections(self) -> set[ServerConnection]:

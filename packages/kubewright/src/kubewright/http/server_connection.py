@@ -10,9 +10,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from email.utils import formatdate
 from functools import lru_cache
-from typing import NoReturn, cast
+from typing import Final, NoReturn, cast
 
 from kubewright._runtime.log import get_logger
 from kubewright.http import wire
@@ -25,15 +24,53 @@ _log = get_logger("kubewright.http")
 
 _PIPELINE = 16
 """Requests of one connection that may wait; with more, reading stops."""
+_PIECE = 8 << 10
+"""Bytes that are parsed at a time: the tiny requests in so many bytes may wait beyond `_PIPELINE`."""
+_TURN = 64 << 10
+"""Bytes that are parsed before other connections get their turn."""
 _WRITE_BUFFER = 64 << 10
 _LINGER = 1.0
 """Seconds in which a rejected client may continue to send, so that it reads the answer instead of a reset."""
 _COALESCED = 64 << 10
 """A body up to this size is appended to its head, which is cheaper than a second write."""
+_LONG = 1 << 20
+"""A body above this size is written in slices, between which other connections get their turn."""
+_SLICE = 256 << 10
 _UNREAD = 256 << 10
 """Bytes that are buffered for a tunnel; with more, reading stops."""
+_PATIENCE = 1.0
+"""Seconds that a client has to read its answer, however many bytes others have not read."""
 _FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "date"})
 """Headers that the connection sets, not the handler."""
+
+
+class Unread:
+    """The bytes of answers that clients have not read, over all connections of a server.
+
+    With too many of them, the clients that have taken longest are disconnected.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+        self._waiting: dict[ServerConnection, tuple[float, int]] = {}
+        """When the server began to wait for a client, and for how many bytes; the oldest first."""
+
+    def add(self, connection: ServerConnection, size: int, now: float) -> None:
+        """Note that a client has an answer of so many bytes to read."""
+        self._waiting[connection] = (now, size)
+        self._size += size
+        while self._size > self._limit:
+            slowest, (since, _) = next(iter(self._waiting.items()))
+            if now - since < _PATIENCE:
+                return
+            self.remove(slowest)
+            slowest.disconnect_reader()
+
+    def remove(self, connection: ServerConnection) -> None:
+        """Note that a client has read its answer, or has disconnected."""
+        _, size = self._waiting.pop(connection, (0.0, 0))
+        self._size -= size
 
 
 class ServerConnection(asyncio.Protocol):
@@ -48,12 +85,14 @@ class ServerConnection(asyncio.Protocol):
         admit: Admit | None,
         limits: Limits,
         bodies: Bodies,
+        unread: Unread,
         place: Place,
     ) -> None:
         self._handler = handler
         self._admit = admit
         self._limits = limits
         self._bodies = bodies
+        self._unread = unread
         self._place = place
         self._read_timeout = min(limits.read_timeout, limits.greeting_timeout)
         self._idle_timeout = min(limits.idle_timeout, limits.greeting_timeout)
@@ -65,6 +104,8 @@ class ServerConnection(asyncio.Protocol):
         """The task waits for the client to read with it."""
         self._invitation = False
         """A client waits for `100 Continue` after an answer that is not complete."""
+        self._unparsed = b""
+        """Bytes that have arrived, and are parsed later."""
         self._writable = True
         self._reading = True
         self._streaming = False
@@ -95,6 +136,7 @@ class ServerConnection(asyncio.Protocol):
         self._deadline.cancel()
         self.ended.cancel()
         self._parser.close()
+        self._unparsed = b""
         while self._queue:
             self._release(self._queue.popleft())
 
@@ -112,18 +154,50 @@ class ServerConnection(asyncio.Protocol):
             return
         if self._finishing:
             return
+        if self._unparsed:
+            self._unparsed += data
+        else:
+            self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        """Parse bytes until enough requests wait, or others have to get their turn. The rest remains unparsed."""
         parser = self._parser
-        had_begun = parser.partial
-        try:
-            parser.feed(data)
-        except Refused as refusal:
-            self._refuse(refusal)
-            return
-        if self._arrival is not None and parser.partial and not had_begun:
-            self._deadline.set(self._read_timeout)
-        is_full = len(self._queue) > _PIPELINE or (self._arrival is None and self._waiting > _UNREAD)
-        if is_full or parser.held is not None:
+        end = 0
+        while end < len(data):
+            start, end = end, end + _PIECE
+            had_begun = parser.partial
+            try:
+                parser.feed(data[start:end])
+            except Refused as refusal:
+                self._refuse(refusal)
+                return
+            if self._arrival is not None and parser.partial and not had_begun:
+                self._deadline.set(self._read_timeout)
+            if self._is_full or end >= _TURN:
+                self._pause_parsing(data[end:])
+                return
+
+    def _pause_parsing(self, rest: bytes) -> None:
+        self._unparsed = rest
+        if self._is_full:
             self._stop_reading()
+        elif rest:
+            self._stop_reading()
+            self._loop.call_soon(self._continue_parsing)
+
+    def _continue_parsing(self) -> None:
+        data, self._unparsed = self._unparsed, b""
+        if self._finishing or self._lost:
+            return
+        self._parse(data)
+        if not self._unparsed and not self._is_full:
+            self._resume_reading()
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether enough requests wait, or the answer to an upgrade request decides what follows it."""
+        is_ahead = self._arrival is None and self._waiting > _UNREAD
+        return is_ahead or len(self._queue) > _PIPELINE or self._parser.held is not None
 
     @property
     def _waiting(self) -> int:
@@ -169,6 +243,11 @@ class ServerConnection(asyncio.Protocol):
         """Close the connection immediately, and cancel its handler."""
         self._transport.abort()
 
+    def disconnect_reader(self) -> None:
+        """Close the connection, because its client reads too slowly while others wait."""
+        _log.info("Slow reader disconnected", peer=self._peer.address)
+        self._transport.abort()
+
     # From the parser to the task.
 
     def _enqueue(self, entry: Request | Refused) -> None:
@@ -207,6 +286,8 @@ class ServerConnection(asyncio.Protocol):
                     await self._answer(entry)
                 finally:
                     self._release(entry)
+                if self._queue:
+                    await asyncio.sleep(0)  # requests in a row: others get their turn
                 self._read_timeout, self._idle_timeout = self._limits.read_timeout, self._limits.idle_timeout
                 if self._parser.held is not None and not self._finishing:
                     self._resume()
@@ -228,7 +309,10 @@ class ServerConnection(asyncio.Protocol):
     async def _await_request(self) -> None:
         if self._invitation:
             self._send_invitation()
-        self._resume_reading()
+        if self._unparsed:
+            self._loop.call_soon(self._continue_parsing)
+        else:
+            self._resume_reading()
         self._deadline.set(self._read_timeout if self._parser.partial else self._idle_timeout)
         self._arrival = self._loop.create_future()
         try:
@@ -261,9 +345,13 @@ class ServerConnection(asyncio.Protocol):
         if response.tunnel is not None:
             await self._tunnel(request, response.tunnel, own)
         elif isinstance(response.body, bytes):
-            self._write_whole(request.method, response, own)
+            if len(response.body) > _LONG and request.method != "HEAD":
+                self._transport.write(self._head_of_whole(response, own, len(response.body)))
+                await self._write_slices(response.body)
+            else:
+                self._write_whole(request.method, response, own)
             if not self._writable:
-                await self._drained()
+                await self._drained(len(response.body))
         elif request.method == "HEAD" or wire.bodiless(response.status):
             await response.aclose()
             self._transport.write(self._head(response, own, ""))
@@ -276,8 +364,9 @@ class ServerConnection(asyncio.Protocol):
         """Give the connection to the tunnel; it serves no more requests."""
         self._finishing = self._streaming = True
         self._incoming = incoming = Pipe(on_take=self._resume_reading)
-        if self._parser.held:
-            incoming.write(self._parser.held)
+        arrived, self._unparsed = (self._parser.held or b"") + self._unparsed, b""
+        if arrived:
+            incoming.write(arrived)
         self._transport.write(wire.encode(f"{wire.status_line(101)}{own}connection: Upgrade\r\n\r\n"))
         self._resume_reading()
         try:
@@ -296,9 +385,12 @@ class ServerConnection(asyncio.Protocol):
             self._stop_reading()
 
     async def _write_tunnelled(self, data: bytes) -> None:
-        self._transport.write(data)
+        if len(data) > _LONG:
+            await self._write_slices(data)
+        else:
+            self._transport.write(data)
         if not self._writable:
-            await self._drained()
+            await self._drained(len(data))
 
     # Writing.
 
@@ -318,13 +410,31 @@ class ServerConnection(asyncio.Protocol):
         if wire.bodiless(response.status):
             self._transport.write(self._head(response, own, ""))
             return
-        head = self._head(response, own, f"content-length: {len(body)}\r\n")
+        head = self._head_of_whole(response, own, len(body))
         if method == "HEAD":
             self._transport.write(head)
         elif len(body) <= _COALESCED:
             self._transport.write(head + body)
         else:
             self._transport.writelines((head, body))
+
+    def _head_of_whole(self, response: Response, own: str, size: int) -> bytes:
+        return self._head(response, own, f"content-length: {size}\r\n")
+
+    async def _write_slices(self, body: bytes) -> None:
+        """Write many bytes. The client has to read them within the limit for the whole, not for each slice."""
+        now = self._loop.time()
+        view = memoryview(body)
+        self._unread.add(self, len(body), now)
+        try:
+            for at in range(0, len(body), _SLICE):
+                self._transport.write(view[at : at + _SLICE])
+                if self._writable:
+                    await asyncio.sleep(0)
+                else:
+                    await self._wait_for_reader(now + self._limits.write_timeout)
+        finally:
+            self._unread.remove(self)
 
     async def _write_stream(self, request: Request, response: Response, own: str, body: AsyncIterator[bytes]) -> None:
         chunked = not self._parser.old
@@ -334,10 +444,12 @@ class ServerConnection(asyncio.Protocol):
         try:
             if not self._finishing:
                 async for piece in body:
-                    if piece:
+                    if len(piece) > _LONG:
+                        await self._write_long_piece(piece, chunked=chunked)
+                    elif piece:
                         write(wire.chunk(piece) if chunked else piece)
-                        if not self._writable:
-                            await self._drained()
+                    if not self._writable:
+                        await self._drained(len(piece))
         except asyncio.CancelledError:
             if self._lost or not self._finishing:
                 raise
@@ -358,9 +470,25 @@ class ServerConnection(asyncio.Protocol):
         if chunked:
             write(wire.LAST_CHUNK)
 
-    async def _drained(self) -> None:
-        """Wait until the client has read. The deadline disconnects a client that does not."""
-        self._deadline.set(self._limits.write_timeout)
+    async def _write_long_piece(self, piece: bytes, *, chunked: bool) -> None:
+        if chunked:
+            self._transport.write(b"%x\r\n" % len(piece))
+        await self._write_slices(piece)
+        if chunked:
+            self._transport.write(b"\r\n")
+
+    async def _drained(self, size: int) -> None:
+        """Wait until the client has read `size` bytes, or most of them."""
+        now = self._loop.time()
+        self._unread.add(self, size, now)
+        try:
+            await self._wait_for_reader(now + self._limits.write_timeout)
+        finally:
+            self._unread.remove(self)
+
+    async def _wait_for_reader(self, end: float) -> None:
+        """Wait until the client has read. The deadline disconnects a client that has not at the time `end`."""
+        self._deadline.set_at(end)
         self._drain = self._loop.create_future()
         try:
             await self._drain
@@ -400,6 +528,13 @@ def _failed() -> tuple[Response, str]:
     return response, _own_lines(response)
 
 
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
 @lru_cache(maxsize=1)
 def _http_date(second: int) -> str:
-    return formatdate(second, usegmt=True)
+    """Return a time in seconds in the format of RFC 9110. `email.utils` has it, too, and takes long to import."""
+    at = time.gmtime(second)
+    clock = f"{at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02}"
+    return f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {_MONTHS[at.tm_mon - 1]} {at.tm_year:04} {clock} GMT"

@@ -8,6 +8,7 @@ works over another `Link`: port forwarding tunnels SPDY through a WebSocket.
 Guarantees
     A peer can't make this side hold more than one control frame of `_LONGEST_CONTROL` bytes, its headers, and the
     state of `_MOST_STREAMS` streams. Data is passed on as it arrives, however long its frame is.
+    Other connections get their turn after the frames in `_PIECE` bytes.
 Not guaranteed
     The flow control windows of the peer are not respected: the library that Kubernetes uses never enlarges them, so
     its clients would get 64 KiB at most. TCP slows the sender down instead. This side does enlarge its own windows
@@ -23,8 +24,9 @@ import struct
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
+
+import msgspec
 
 from kubewright.http.message import Request, Response, Tunnel
 from kubewright.machinery.errors import ConnectionFailed
@@ -46,6 +48,8 @@ _WINDOW: Final = 32 << 10
 """Consumed bytes of a stream after which the peer may send more."""
 _CHUNK: Final = 64 << 10
 """Bytes in one frame of data. With longer frames, one stream would delay the others."""
+_PIECE: Final = 8 << 10
+"""Bytes whose frames are handled before other connections get their turn."""
 _FAREWELL: Final = 5.0
 """Seconds that a peer has to close its connection after the last frame."""
 _PROTOCOL_HEADER: Final = "x-stream-protocol-version"
@@ -70,16 +74,14 @@ DICTIONARY: Final = b"".join(struct.pack(">I", len(word)) + word.encode() for wo
 """The compression dictionary of both sides."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     """The peer has opened a stream. Answer it by `accept` or `reset`."""
 
     stream: int
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(msgspec.Struct, frozen=True):
     """Bytes of a stream; the last ones if `ended`."""
 
     stream: int
@@ -87,8 +89,7 @@ class Data:
     ended: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(msgspec.Struct, frozen=True):
     """The peer has canceled a stream."""
 
     stream: int
@@ -97,8 +98,7 @@ class Reset:
 Frame: TypeAlias = Opened | Data | Reset
 
 
-@dataclass(slots=True)
-class _Stream:
+class _Stream(msgspec.Struct):
     """A stream that is open in at least one direction."""
 
     is_sending: bool = True
@@ -293,11 +293,14 @@ class Connection:
         """
         with suppress(ValueError):
             while (received := await self._link.receive()) is not None:
-                for frame in self._session.receive(received):
-                    yield frame
-                    if isinstance(frame, Data):
-                        self._session.consume(frame)
-                await self._send(self._session.outgoing())
+                for at in range(0, len(received), _PIECE):
+                    if at:
+                        await asyncio.sleep(0)
+                    for frame in self._session.receive(received[at : at + _PIECE]):
+                        yield frame
+                        if isinstance(frame, Data):
+                            self._session.consume(frame)
+                    await self._send(self._session.outgoing())
 
     async def accept(self, stream: int) -> None:
         await self._send(self._session.accept(stream))

@@ -17,7 +17,7 @@ def server_context(certificate: bytes, key: bytes) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     with ExitStack() as files:
-        context.load_cert_chain(*(files.enter_context(_readable(each)) for each in (certificate, key)))
+        context.load_cert_chain(*(files.enter_context(readable(each)) for each in (certificate, key)))
     return context
 
 
@@ -28,7 +28,7 @@ def accept_any_server(context: ssl.SSLContext) -> None:
 
 
 @contextmanager
-def _readable(content: bytes) -> Generator[str]:
+def readable(content: bytes) -> Generator[str]:
     """Yield the path of a file with that content, which only this user can read."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("kubewright")

@@ -1,9 +1,11 @@
-"""WebSockets on the server's side: messages over a connection that has changed its protocol (RFC 6455).
+"""WebSockets: messages over a connection that has changed its protocol (RFC 6455).
 
     return accept(request, protocols=["v5.channel.k8s.io"], speak=speak)
 
-answers the request. Then `speak(socket)` uses the connection; it is cancelled if the client disconnects without a close
-message. wsproto does the framing. The handshake is here, because the HTTP server reads the request.
+answers the request on the server's side. Then `speak(socket)` uses the connection; it is cancelled if the client
+disconnects without a close message. A client sends the headers of `offer`, and checks the answer by `agreed_protocol`.
+
+wsproto does the framing. The handshakes are here, because the HTTP server and client read the heads of messages.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -25,26 +28,37 @@ from kubewright.machinery.errors import ConnectionFailed
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _LONGEST: Final = 16 << 20
 """The largest fragmented message in bytes."""
+_PIECE: Final = 8 << 10
+"""Bytes that are parsed at a time: wsproto copies the rest of them for each frame."""
+_TOGETHER: Final = 32
+"""Frames that are handled before other connections get their turn."""
 
 
 class WebSocket:
     """One WebSocket. `protocol` is the negotiated subprotocol."""
 
-    def __init__(self, tunnel: Tunnel, protocol: str) -> None:
+    def __init__(self, tunnel: Tunnel, protocol: str, *, is_client: bool = False) -> None:
         self.protocol = protocol
         self._tunnel = tunnel
-        self._connection = Connection(ConnectionType.SERVER)
+        self._connection = Connection(ConnectionType.CLIENT if is_client else ConnectionType.SERVER)
         self._message = bytearray()
         """The part of the message that has arrived."""
+        self._unparsed = b""
+        self._handled = 0
 
     async def receive(self) -> bytes | None:
         """Return the next message, text in UTF-8; None after the peer closed, or was disconnected for a violation."""
         while True:
             for event in self._connection.events():
+                self._handled += 1
+                if self._handled % _TOGETHER == 0:
+                    await asyncio.sleep(0)
                 done, message = await self._handle(event)
                 if done:
                     return message
-            self._connection.receive_data(await self._tunnel.read())
+            arrived = self._unparsed or await self._tunnel.read()
+            self._connection.receive_data(arrived[:_PIECE])
+            self._unparsed = arrived[_PIECE:]
 
     async def send(self, message: bytes) -> None:
         """Send a binary message. Raises ConnectionFailed if one side has closed."""
@@ -107,7 +121,7 @@ def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocke
         return _refused(
             f"none of the protocols {', '.join(offered)} is spoken here, but {', '.join(filter(None, protocols))}"
         )
-    answer = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
+    answer = _answer(key)
 
     async def begin(tunnel: Tunnel) -> None:
         socket = WebSocket(tunnel, chosen)
@@ -118,6 +132,31 @@ def accept(request: Request, protocols: Sequence[str], speak: Callable[[WebSocke
     if chosen:
         agreed["sec-websocket-protocol"] = chosen
     return Response(101, agreed, tunnel=begin)
+
+
+def offer(protocols: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Return the headers of a client's request for a WebSocket, and its key for `agreed_protocol`."""
+    key = base64.b64encode(os.urandom(16)).decode()
+    return {
+        "connection": "Upgrade",
+        "upgrade": "websocket",
+        "sec-websocket-version": "13",
+        "sec-websocket-key": key,
+        "sec-websocket-protocol": ", ".join(protocols),
+    }, key
+
+
+def agreed_protocol(response: Response, key: str, protocols: Sequence[str]) -> str:
+    """Return the protocol that a server has chosen in its answer to `offer`. Raises ConnectionFailed."""
+    chosen = response.headers.get("sec-websocket-protocol", "")
+    if response.headers.get("sec-websocket-accept") != _answer(key) or chosen not in protocols:
+        raise ConnectionFailed(f"the server did not accept a WebSocket with one of {', '.join(protocols)}")
+    return chosen
+
+
+def _answer(key: str) -> str:
+    """Return the header with which a server proves that it has read a client's key."""
+    return base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
 
 
 async def send_while_open(socket: WebSocket, sending: Coroutine[Any, Any, None]) -> None:

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from http import HTTPStatus
-
-_STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n" for each in HTTPStatus}
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -21,8 +18,12 @@ def bodiless(status: int) -> bool:
     return status < 200 or status in (204, 304)
 
 
+@lru_cache(maxsize=256)
 def status_line(status: int) -> str:
-    return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n"
+    from http import HTTPStatus  # only servers need it
+
+    phrases = {each.value: each.phrase for each in HTTPStatus}
+    return f"HTTP/1.1 {status} {phrases.get(status, 'Unknown')}\r\n"
 
 
 def lines(headers: Iterable[tuple[str, str]]) -> str:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
+
+import msgspec
 
 from kubewright.machinery.time import parse_duration
 
@@ -38,8 +39,7 @@ _YEARS: Final = 5
 """How many years ahead `Schedule.after` searches. `0 0 30 2 *` never occurs."""
 
 
-@dataclass(frozen=True, slots=True)
-class FixedDelay:
+class FixedDelay(msgspec.Struct, frozen=True):
     """A fixed delay from one time to the next: `@every 1h30m`."""
 
     delay: timedelta
@@ -56,8 +56,7 @@ class FixedDelay:
         return start + times * self.delay if times > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(msgspec.Struct, frozen=True):
     """The five fields of a schedule as sets of numbers, and the time zone they refer to."""
 
     minutes: Sequence[int]

@@ -7,6 +7,8 @@
     ├── DeadlineExceeded        an answer did not arrive in time
     ├── DecodeError             bytes are not the expected object
     ├── TemplateError           a template cannot be parsed or rendered
+    ├── PackageError            a file of a package cannot be read
+    ├── CommandFailed           a command in a container failed, or wrote too much
     ├── TerminalError           a retry of this reconcile would not help
     ├── AlreadyOwnedError       a child belongs to another owner, or to none
     ├── LeadershipLost          this process no longer leads, and must not write
@@ -27,8 +29,9 @@ k8s.io/apimachinery/pkg/api/errors and the API conventions (metav1.Status).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
+
+import msgspec
 
 from kubewright.machinery.fields import FieldError
 
@@ -58,6 +61,17 @@ class DeadlineExceeded(KubewrightError, TimeoutError):
     """An answer did not arrive in time. It is unknown whether a write took effect."""
 
 
+class CommandFailed(KubewrightError):
+    """A command in a container ended with an error, could not be run, or wrote too much."""
+
+    def __init__(self, message: str, *, exit_code: int | None = None, stdout: bytes = b"", stderr: bytes = b"") -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        """None if the command did not end on its own."""
+        self.stdout = stdout
+        self.stderr = stderr
+
+
 class DecodeError(KubewrightError, ValueError):
     """Bytes are not the expected object. The message names the kind, the object if known, and the field."""
 
@@ -77,6 +91,19 @@ class TemplateError(KubewrightError, ValueError):
         """The column in characters, from 1."""
         self.key = key
         """The key that is missing, with the keys before it: `Params.REPLICAS`. Empty for other errors."""
+
+
+class PackageError(KubewrightError, ValueError):
+    """A file of a package cannot be read. The message has a line for each fault, with its place and what to do."""
+
+    def __init__(self, message: str, *, file: str, line: int = 0, key: str = "") -> None:
+        super().__init__(message)
+        self.file = file
+        """The file of the first fault, relative to the package."""
+        self.line = line
+        """Its line, from 1; 0 for the whole file."""
+        self.key = key
+        """Its field: `tasks[0].spec`. Empty for the whole file."""
 
 
 class TerminalError(KubewrightError):
@@ -106,8 +133,7 @@ class LeadershipLost(KubewrightError):
     """This process is not, or no longer, the leader. It exits, and its replacement becomes a candidate."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusCause:
+class StatusCause(msgspec.Struct, frozen=True):
     """One of several causes of a failure (metav1.StatusCause)."""
 
     reason: str = ""
@@ -120,8 +146,7 @@ class StatusCause:
         return {key: value for key, value in pairs if value}
 
 
-@dataclass(frozen=True, slots=True)
-class StatusDetails:
+class StatusDetails(msgspec.Struct, frozen=True):
     """The object of a failure (metav1.StatusDetails). `kind` is the plural resource in most answers."""
 
     name: str = ""
@@ -158,15 +183,14 @@ class StatusDetails:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """The API server's description of a failure (metav1.Status)."""
 
     code: int
     reason: str = ""
     message: str = ""
     details: StatusDetails | None = None
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     status: str = "Failure"
 
     def to_dict(self) -> dict[str, Any]:

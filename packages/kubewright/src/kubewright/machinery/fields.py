@@ -7,10 +7,10 @@ Follows k8s.io/apimachinery/pkg/util/validation/field.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _WITHOUT_VALUE: Final = frozenset(
     {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "FieldValueTooShort", "InternalError"}
@@ -35,8 +35,7 @@ OMITTED: Final = object()
 """Stands for a value that messages do not show."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """One error: `field` is its path (`spec.ports[0].port`), `reason` the cause's reason in a Status."""
 
     reason: str
@@ -57,6 +56,8 @@ class FieldError:
 
 
 def _value_text(value: object) -> str:
+    import json
+
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if isinstance(value, (dict, list)):  # Go's encoder is wary of HTML
         text = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -6,10 +6,11 @@ Follows k8s.io/apimachinery/pkg/runtime/schema.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
-_VERSION: Final = re.compile(r"v(\d{1,18})(?:(alpha|beta)(\d{1,18}))?", re.ASCII)
+import msgspec
+
+_VERSION: Final = r"v(\d{1,18})(?:(alpha|beta)(\d{1,18}))?"
 _STAGES: Final = {None: 0, "beta": 1, "alpha": 2}
 
 
@@ -18,12 +19,11 @@ def version_order(version: str) -> tuple[int, int, int, str]:
 
     Other names follow, in alphabetical order. Follows k8s.io/apimachinery pkg/version.
     """
-    found = _VERSION.fullmatch(version)
+    found = re.fullmatch(_VERSION, version, re.ASCII)
     return (3, 0, 0, version) if found is None else (_STAGES[found[2]], -int(found[1]), -int(found[3] or 0), version)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersion:
+class GroupVersion(msgspec.Struct, frozen=True):
     """An API group and one of its versions; the core group is the empty string."""
 
     group: str
@@ -46,8 +46,7 @@ class GroupVersion:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionKind:
+class GroupVersionKind(msgspec.Struct, frozen=True):
     """The type of an object: its `apiVersion` and `kind`."""
 
     group: str
@@ -79,8 +78,7 @@ class GroupVersionKind:
         return f"{self.api_version}, Kind={self.kind}"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionResource:
+class GroupVersionResource(msgspec.Struct, frozen=True):
     """Where a kind is served: group, version and the plural in the URL."""
 
     group: str

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final, TypeAlias, TypeGuard
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 import msgspec
+
+if TYPE_CHECKING:
+    import json
 
 JSONObject: TypeAlias = dict[str, Any]
 """A JSON object. A schema describes its fields, not a Python type."""
@@ -15,8 +18,6 @@ JSONArray: TypeAlias = list[Any]
 
 DEPTH_LIMIT: Final = 256
 """Levels of objects and lists in a document. Go's limit is 10,000; Python's depends on its version and the caller."""
-
-_encode_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 read_object: Final = msgspec.json.Decoder(JSONObject).decode
 """Decode a JSON object from bytes. Raises msgspec.DecodeError. Shared, because creating a decoder is expensive."""
@@ -48,18 +49,21 @@ def equal(left: object, right: object) -> bool:
     return left == right and _same_booleans(left, right)
 
 
-def _same_booleans(left: object, right: object) -> bool:
+def _same_booleans(left: object, right: Any) -> bool:
     """Return whether two values that are equal by `==` have `true` and `false` in the same places."""
-    if is_object(left) and is_object(right):
-        return all(value.__class__ is str or _same_booleans(value, right[key]) for key, value in left.items())
-    if is_array(left) and is_array(right):
+    if is_object(left):
+        for key, value in left.items():
+            if value.__class__ is not str and not _same_booleans(value, right[key]):
+                return False
+        return True
+    if is_array(left):
         return all(map(_same_booleans, left, right))
     return (left.__class__ is bool) == (right.__class__ is bool)
 
 
 def compact(value: object) -> str:
     """Return JSON text without spaces and with sorted keys: identical for equal values."""
-    return _encode_compact(value)
+    return _compact_encoder().encode(value)
 
 
 def quoted(text: str) -> str:
@@ -91,3 +95,10 @@ def _escaped(character: str) -> str:
 def number(value: float) -> str:
     """Return a number as Go prints it: a whole float has no fraction."""
     return str(int(value)) if isinstance(value, int) or (value.is_integer() and abs(value) < 1e21) else repr(value)
+
+
+@cache
+def _compact_encoder() -> json.JSONEncoder:
+    import json
+
+    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)

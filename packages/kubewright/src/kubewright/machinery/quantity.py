@@ -24,6 +24,8 @@ _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T"
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIXES: Final = ("", *_BINARY)
+_MOST_DIGITS: Final = 4096
+"""Python needs quadratic time to read more."""
 _BINARY_LIMIT: Final = (2**63 - 1) * _NANO
 
 
@@ -47,6 +49,8 @@ class Quantity:
             )
         sign, whole, fraction, suffix = found.groups()
         digits = whole + (fraction or "")
+        if len(digits) > _MOST_DIGITS:
+            raise ValueError(f"a quantity must have at most {_MOST_DIGITS} digits, got {len(digits)}")
         scale = len(fraction or "")
         mantissa = int(digits or "0")
         if suffix in _BINARY:

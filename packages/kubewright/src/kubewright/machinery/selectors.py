@@ -8,9 +8,11 @@ Follows k8s.io/apimachinery/pkg/labels, pkg/fields and metav1.LabelSelectorAsSel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject
@@ -18,18 +20,19 @@ from kubewright.machinery.json import JSONObject
 Operator: TypeAlias = Literal["=", "==", "!=", "in", "notin", "exists", "!", "gt", "lt"]
 """How a label is compared; `=` and `==` mean the same."""
 
-_TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
+_TOKEN: Final = r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)"
 _OPERATORS: Final[dict[str, Operator]] = {
     "in": "in", "notin": "notin", "=": "=", "==": "==", "!=": "!=", ">": "gt", "<": "lt",
 }  # fmt: skip
 _EXPRESSION_OPERATORS: Final[dict[str, Operator]] = {
     "In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!",
 }  # fmt: skip
+_FEW_COMPARISONS: Final = 8
+"""Comparisons that cost less than sets of values."""
 _SPECIAL: Final = frozenset("=!(),<>") | {"==", "!="}
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One condition on a label. `values` are distinct and sorted."""
 
     key: str
@@ -49,9 +52,10 @@ class Requirement:
             case "!":
                 return value is None
             case "gt" | "lt":
-                return value is not None and self._compares(value)
+                return value is not None and self.compares(value)
 
-    def _compares(self, value: str) -> bool:
+    def compares(self, value: str) -> bool:
+        """Return whether a number is greater or less than that of this requirement. Other texts are neither."""
         try:
             left, right = int(value), int(self.values[0])
         except ValueError:
@@ -75,8 +79,7 @@ class Requirement:
                 return f"{self.key}{self.operator}{values}"
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True):
     """Matches if all requirements do; without requirements it matches everything."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -123,12 +126,71 @@ class Selector:
         given = labels or {}
         return all(each.matches(given) for each in self.requirements)
 
+    def matcher(self) -> Callable[[Mapping[str, str]], bool]:
+        """Return a function like `matches`, whose cost depends on the labels and not on the number of requirements."""
+        if self.nothing or sum(1 + len(each.values) for each in self.requirements) <= _FEW_COMPARISONS:
+            return self.matches
+        grouped: defaultdict[str, list[Requirement]] = defaultdict(list)
+        for each in self.requirements:
+            grouped[each.key].append(each)
+        conditions = {key: _Condition.of(requirements) for key, requirements in grouped.items()}
+        required = [key for key, condition in conditions.items() if condition.is_required]
+
+        def matches(labels: Mapping[str, str]) -> bool:
+            if len(required) > len(labels) or not all(key in labels for key in required):
+                return False
+            return all(key not in conditions or conditions[key].matches(value) for key, value in labels.items())
+
+        return matches
+
     def __str__(self) -> str:
         return ",".join(str(each) for each in self.requirements)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class _Condition(msgspec.Struct, frozen=True):
+    """All requirements on one label."""
+
+    is_required: bool
+    """Whether the label must exist."""
+    is_forbidden: bool
+    allowed: frozenset[str] | None
+    """The only values that match; None for all."""
+    denied: frozenset[str]
+    compared: tuple[Requirement, ...]
+    """The comparisons of numbers, at most one with each operator."""
+
+    @classmethod
+    def of(cls, requirements: Iterable[Requirement]) -> _Condition:
+        """Return the condition that is equal to all of these requirements on one label."""
+        required, forbidden = False, False
+        allowed: frozenset[str] | None = None
+        denied: set[str] = set()
+        compared: dict[Operator, Requirement] = {}
+        for each in requirements:
+            required = required or each.operator not in ("!=", "notin", "!")
+            match each.operator:
+                case "=" | "==" | "in":
+                    allowed = frozenset(each.values) if allowed is None else allowed.intersection(each.values)
+                case "!=" | "notin":
+                    denied.update(each.values)
+                case "!":
+                    forbidden = True
+                case "gt" | "lt":
+                    known = compared.get(each.operator)
+                    if known is None or known.compares(each.values[0]):
+                        compared[each.operator] = each
+                case "exists":
+                    pass
+        return cls(required, forbidden, allowed, frozenset(denied), tuple(compared.values()))
+
+    def matches(self, value: str) -> bool:
+        """Return whether a label that exists matches."""
+        if self.is_forbidden or value in self.denied or (self.allowed is not None and value not in self.allowed):
+            return False
+        return all(each.compares(value) for each in self.compared)
+
+
+class FieldRequirement(msgspec.Struct, frozen=True):
     """One condition on a field: it equals this value, or does not."""
 
     field: str
@@ -140,8 +202,7 @@ class FieldRequirement:
         return f"{self.field}{self.operator}{escaped}"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(msgspec.Struct, frozen=True):
     """Matches if all requirements do; without requirements it matches everything."""
 
     requirements: tuple[FieldRequirement, ...] = ()
@@ -167,6 +228,22 @@ class FieldSelector:
         """Return whether `fields` match all requirements; a missing field is the empty string."""
         return all((fields.get(each.field, "") == each.value) == (each.operator == "=") for each in self.requirements)
 
+    def matcher(self) -> Callable[[Mapping[str, str]], bool]:
+        """Return a function like `matches`, whose cost does not depend on the number of requirements."""
+        if len(self.requirements) <= _FEW_COMPARISONS:
+            return self.matches
+        required: defaultdict[str, set[str]] = defaultdict(set)
+        denied: defaultdict[str, set[str]] = defaultdict(set)
+        for each in self.requirements:
+            (required if each.operator == "=" else denied)[each.field].add(each.value)
+
+        def matches(fields: Mapping[str, str]) -> bool:
+            return all(values == {fields.get(field, "")} for field, values in required.items()) and not any(
+                fields.get(field, "") in values for field, values in denied.items()
+            )
+
+        return matches
+
     def __str__(self) -> str:
         return ",".join(str(each) for each in self.requirements)
 
@@ -175,7 +252,7 @@ class _Parser:
     """Recursive descent over a label selector's tokens; the end is an empty token."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = [found[1] for found in _TOKEN.finditer(text)]
+        self._tokens = [found[1] for found in re.finditer(_TOKEN, text)]
         self._position = 0
 
     def requirements(self) -> list[Requirement]:

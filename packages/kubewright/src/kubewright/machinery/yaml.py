@@ -8,6 +8,7 @@ YAML 1.1 parser, would read as another type. It keeps the order of keys, and wri
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
 import re
@@ -80,6 +81,64 @@ def load_all(text: str | bytes) -> Iterator[JSONObject]:
                     raise DecodeError(f"document {place} is {_described(document)}, not an object")
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DecodeError(f"not YAML: {error}") from error
+
+
+def load_value(text: str | bytes) -> Any:
+    """Return the only value in a YAML text: of any type, and None for an empty text. Raises DecodeError."""
+    try:
+        events = yaml.parse(text, Loader=_Parser)
+        values = [_Builder().built(events) for event in events if isinstance(event, yaml.DocumentStartEvent)]
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DecodeError(f"not YAML: {error}") from error
+    if len(values) > 1:
+        raise DecodeError(f"the YAML text has {len(values)} documents, and should have one")
+    return values[0] if values else None
+
+
+def key_lines(text: str | bytes) -> dict[tuple[str | int, ...], int]:
+    """Return the line, from 1, of each key and list item of the first document, by its path. Raises DecodeError.
+
+    The line of a key is that on which the key is written.
+    """
+    found: dict[tuple[str | int, ...], int] = {}
+    open_: list[_Lines] = []
+    try:
+        for event in yaml.parse(text, Loader=_Parser):
+            if isinstance(event, yaml.DocumentEndEvent):
+                break
+            if isinstance(event, yaml.CollectionEndEvent):
+                open_.pop()
+            elif isinstance(event, yaml.NodeEvent):
+                path = open_[-1].take(event, found) if open_ else ()
+                if isinstance(event, yaml.CollectionStartEvent):
+                    open_.append(_Lines(path, is_mapping=isinstance(event, yaml.MappingStartEvent)))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DecodeError(f"not YAML: {error}") from error
+    return found
+
+
+class _Lines:
+    """The place of the next node in a collection whose end has not been read yet."""
+
+    def __init__(self, path: tuple[str | int, ...], *, is_mapping: bool) -> None:
+        self._path = path
+        self._is_mapping = is_mapping
+        self._next: tuple[str | int, ...] = (*path, 0)
+        self._at_key = is_mapping
+        self._items = 0
+
+    def take(self, node: Any, found: dict[tuple[str | int, ...], int]) -> tuple[str | int, ...]:
+        """Take the next node, note its line, and return its path."""
+        if not self._is_mapping:
+            path = (*self._path, self._items)
+            self._items += 1
+            found[path] = _line(node)
+            return path
+        if self._at_key:
+            self._next = (*self._path, node.value if isinstance(node, yaml.ScalarEvent) else "")
+            found.setdefault(self._next, _line(node))
+        self._at_key = not self._at_key
+        return self._next
 
 
 def duplicate_keys(text: str | bytes) -> list[str]:
@@ -248,30 +307,59 @@ def _described(document: object) -> str:
 
 
 def dump(*documents: JSONObject) -> str:
-    """Return the documents as YAML text; several are separated by lines of `---`."""
-    text: str = yaml.dump_all(
-        documents,
-        Dumper=_Dumper,
-        sort_keys=True,
-        allow_unicode=True,
-        width=_NO_FOLDING,
-        explicit_start=len(documents) > 1,
-    )
-    return text
+    """Return the documents as YAML text; several are separated by lines of `---`.
+
+    Lists may also be other iterables, such as generators. Other threads run meanwhile: no step in C is long.
+    """
+    stream = io.StringIO()
+    dumper = _Dumper(stream, allow_unicode=True, width=_NO_FOLDING)
+    dumper.open()
+    for document in documents:
+        dumper.emit(yaml.DocumentStartEvent(explicit=len(documents) > 1))
+        _emit(dumper, document)
+        dumper.emit(yaml.DocumentEndEvent(explicit=False))
+    dumper.close()
+    return stream.getvalue()
+
+
+_MAP_START: Final = yaml.MappingStartEvent(None, None, implicit=True, flow_style=False)
+_MAP_END: Final = yaml.MappingEndEvent()
+_SEQUENCE_START: Final = yaml.SequenceStartEvent(None, None, implicit=True, flow_style=False)
+_SEQUENCE_END: Final = yaml.SequenceEndEvent()
 
 
 class _Dumper(_safe_dumper):  # type: ignore[misc]
-    """Quotes every string that some parser might not read as text."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
+    """Writes the events of a document, and knows which strings some parser might not read as text."""
 
 
-def _text(dumper: Any, text: str) -> Any:
+def _emit(dumper: Any, value: Any) -> None:
+    """Write a value with all that it contains."""
+    if isinstance(value, str):
+        dumper.emit(_text_event(dumper, value))
+    elif is_object(value):
+        dumper.emit(_MAP_START)
+        for key in sorted(value):
+            dumper.emit(_text_event(dumper, key))
+            _emit(dumper, value[key])
+        dumper.emit(_MAP_END)
+    elif value is None or isinstance(value, bool | int | float):
+        node = dumper.represent_data(value)
+        dumper.emit(yaml.ScalarEvent(None, node.tag, (True, False), node.value))
+    elif hasattr(value, "__iter__"):
+        dumper.emit(_SEQUENCE_START)
+        for item in value:
+            _emit(dumper, item)
+        dumper.emit(_SEQUENCE_END)
+    else:
+        raise TypeError(f"{type(value).__name__} has no form in YAML")
+
+
+def _text_event(dumper: Any, text: str) -> Any:
     style = "|" if "\n" in text else None
-    if text and dumper.resolve(yaml.ScalarNode, text, (True, False)) != f"{_TAG}str":
-        style = '"'  # sigs.k8s.io/yaml uses double quotes here, too
-    return dumper.represent_scalar(f"{_TAG}str", text, style=style)
+    is_plain = dumper.resolve(yaml.ScalarNode, text, (True, False)) == f"{_TAG}str"
+    if not is_plain:
+        style = '"'  # as sigs.k8s.io/yaml, also for an empty text
+    return yaml.ScalarEvent(None, f"{_TAG}str", (is_plain, True), text, style=style)
 
 
 def _scalar(event: Any) -> str | int | float | bool | None:
@@ -363,4 +451,3 @@ for _name, _pattern, _first in _READ:
         _BY_FIRST.setdefault(_character, []).append((_name, re.compile(_pattern)))
     _Dumper.add_implicit_resolver(_TAG + _name, re.compile(f"({_pattern})$"), list(_first))
 _Dumper.add_implicit_resolver(f"{_TAG}other", re.compile(f"({_OTHER})$"), list("-+0123456789="))
-_Dumper.add_representer(str, _text)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 from weakref import WeakSet
+
+import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.http import tls
@@ -24,16 +25,14 @@ _LIFETIME: Final = timedelta(days=365)
 _BACKDATED: Final = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(msgspec.Struct, frozen=True):
     """Files with a certificate chain and its private key, in PEM."""
 
     certificate: Path
     key: Path
 
 
-@dataclass(frozen=True, slots=True)
-class SelfSigned:
+class SelfSigned(msgspec.Struct, frozen=True):
     """A certificate created at the start, which clients cannot verify."""
 
 

@@ -22,10 +22,11 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
 
 from kubewright._runtime.log import get_logger
-from kubewright.apis.events.v1 import Event, EventSeries
 from kubewright.client._client import Client
 from kubewright.client._patch import MergePatch
 from kubewright.client._rest import reference_to
@@ -33,6 +34,9 @@ from kubewright.controllers._reconcile import EventRecord, EventRecorder
 from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, KubewrightError, NotFound
 from kubewright.models._meta import MicroTime, ObjectMeta
+
+if TYPE_CHECKING:
+    from kubewright.apis.events.v1 import Event
 
 BACKLOG: Final = 10_000
 """Events that may wait to be written, of 1.3 kB each."""
@@ -56,7 +60,7 @@ Fate: TypeAlias = Literal["written", "refused", "dropped"]
 """The fate of an Event, or of a change of a series: on the server, rejected by it, or too many at once."""
 
 
-class _Key(NamedTuple):
+class _Key(msgspec.Struct, frozen=True):
     """Equal for Events of one series."""
 
     uid: str
@@ -188,6 +192,8 @@ class EventWriter(EventRecorder):
         self._arrived.clear()
 
     async def _write(self, series: _Series, event: Event) -> None:
+        from kubewright.apis.events.v1 import Event, EventSeries  # loads all of core/v1
+
         count, series.written_at = series.count, asyncio.get_running_loop().time()
         if series.name:
             observed = time.format_micro(series.last) if series.last else None
@@ -203,6 +209,8 @@ class EventWriter(EventRecorder):
         series.written = count
 
     def _event(self, event: EventRecord) -> Event:
+        from kubewright.apis.events.v1 import Event  # loads all of core/v1
+
         about = event.regarding.metadata
         name = f"{about.name[:_MAX_BASE]}.{uuid.uuid4().hex[:16]}"
         return Event(

@@ -48,6 +48,7 @@ def families(metrics: Metrics) -> Iterator[Metric]:
     yield from _reconciles(controllers)
     yield from _queues(controllers)
     yield from _own(controllers)
+    yield from _plans([each for each in controllers if each.plans or each.step_failures or each.drift_repairs])
     yield from _webhooks(metrics.webhooks)
     yield from _caches(list(metrics.cache or ()))
     requests = CounterMetricFamily(
@@ -118,6 +119,26 @@ def _reconciles(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
         "reconcile_time_seconds": ("Duration of reconciles in seconds.", lambda each: each.reconcile_seconds)
     }
     yield from _distributions(prefix, labels, histograms, controllers)
+
+
+def _plans(controllers: list[ControllerMetrics]) -> Iterator[Metric]:
+    """Yield what is counted of plans, for the controllers that have any."""
+    if not controllers:
+        return
+    prefix, labels = "kubewright_plan", ("controller", "plan")
+    ended = CounterMetricFamily(f"{prefix}_executions", "Number of executions that ended.", labels=(*labels, "result"))
+    failed = CounterMetricFamily(f"{prefix}_step_failures", "Number of failed attempts of steps.", labels=labels)
+    took = HistogramMetricFamily(f"{prefix}_seconds", "Duration of complete executions in seconds.", labels=labels)
+    repairs = CounterMetricFamily(f"{prefix}_drift_repairs", "Number of restored objects.", labels=("controller",))
+    for each in controllers:
+        for (plan, result), count in each.plans.items():
+            ended.add_metric((each.name, plan, result), count)
+        for plan, count in each.step_failures.items():
+            failed.add_metric((each.name, plan), count)
+        for plan, histogram in each.plan_seconds.items():
+            took.add_metric((each.name, plan), histogram.buckets(), histogram.sum)
+        repairs.add_metric((each.name,), each.drift_repairs)
+    yield from (ended, failed, took, repairs)
 
 
 def _webhooks(webhooks: dict[str, WebhookMetrics]) -> Iterator[Metric]:

@@ -24,8 +24,9 @@ import random
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from kubewright._runtime.clock import Clock, monotonic
 from kubewright._runtime.log import get_logger
@@ -49,8 +50,7 @@ _JITTER: Final = 1.2
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderElection:
+class LeaderElection(msgspec.Struct, frozen=True):
     """Settings of the election. The default durations are controller-runtime's; they are seconds or a timedelta.
 
     Raises ConfigError for durations that leave no time to stop: the lease must outlast the deadline, and the deadline a

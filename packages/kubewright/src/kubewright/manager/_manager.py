@@ -269,6 +269,11 @@ class Manager:
         copy.metrics.share_registry(self.metrics)
         return copy
 
+    @property
+    def config(self) -> Config | None:
+        """Where the API server is, as given here or by flags; None for the default, and with a transport."""
+        return self._options.config
+
     def configure(self, options: ManagerOptions) -> None:
         """Use other options from the next run on. `main` does this, because flags are options."""
         self._options = options

@@ -32,6 +32,8 @@ _RECONCILE_BUCKETS: Final = (
     60.0,
 )  # fmt: skip
 
+_PLAN_BUCKETS: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0)
+
 
 class Histogram:
     """Counts of values, by bucket."""
@@ -74,6 +76,14 @@ class ControllerMetrics(ControllerObserver):
         self.events: dict[str, dict[EventType, int]] = {}
         """Events that caused reconciles, by kind."""
         self.hot_loops = self.stopped_deletes = self.paused_objects = 0
+        self.plans: Counter[tuple[str, str]] = Counter()
+        """Executions that ended, by plan and result."""
+        self.plan_seconds: dict[str, Histogram] = {}
+        """Durations of complete executions, by plan."""
+        self.step_failures: Counter[str] = Counter()
+        """Failed attempts of steps, by plan."""
+        self.drift_repairs = 0
+        """Objects that were restored to what a plan describes."""
 
     def added(self) -> None:
         self.adds += 1
@@ -105,6 +115,17 @@ class ControllerMetrics(ControllerObserver):
 
     def paused(self, objects: int) -> None:
         self.paused_objects = objects
+
+    def plan_ended(self, plan: str, result: str, seconds: float) -> None:
+        self.plans[plan, result] += 1
+        if result == "Complete":
+            self.plan_seconds.setdefault(plan, Histogram(_PLAN_BUCKETS)).observe(seconds)
+
+    def step_failed(self, plan: str) -> None:
+        self.step_failures[plan] += 1
+
+    def drift_repaired(self, objects: int) -> None:
+        self.drift_repairs += objects
 
 
 _WEBHOOK_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -6,9 +6,10 @@ import math
 from argparse import Namespace as Flags
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
 
 from kubewright._runtime.clock import Clock, SystemClock
 from kubewright._runtime.log import get_logger
@@ -35,8 +36,7 @@ EVENTS_RULE: Final = PolicyRule(api_groups=["events.k8s.io"], resources=["events
 """What a manager needs to write Events."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerOptions:
+class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a `Manager` was created with; `Manager` documents each option.
 
     Raises ConfigError for options that contradict each other.
@@ -47,7 +47,7 @@ class ManagerOptions:
     config: Config | None = None
     transport: Transport | None = None
     namespaces: Namespaces = None
-    scopes: Mapping[type[Object], Scope] = field(default_factory=dict[type[Object], Scope])
+    scopes: Mapping[type[Object], Scope] = msgspec.field(default_factory=dict[type[Object], Scope])
     leader_election: LeaderElection | None = None
     health_address: str | None = None
     metrics_address: str | None = None
@@ -65,8 +65,8 @@ class ManagerOptions:
     tracer_provider: TracerProvider | None = None
     graceful_timeout: float = 30.0
     """In seconds."""
-    flags: Flags = field(default_factory=Flags)
-    clock: Clock = field(default_factory=SystemClock)
+    flags: Flags = msgspec.field(default_factory=Flags)
+    clock: Clock = msgspec.field(default_factory=SystemClock)
     is_program: bool = False
     """Whether `main` runs the manager."""
 

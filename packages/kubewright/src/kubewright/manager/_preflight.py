@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
 
 from kubewright.cache._store import Namespaces, each_of
 from kubewright.client._client import Client
+from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.machinery.errors import APIError, ConfigError, ConnectionFailed, DecodeError, Forbidden, NotFound
-from kubewright.models import Object
+from kubewright.models import APIResource, Object
 from kubewright.models._rbac import PolicyRule
 
 if TYPE_CHECKING:
     from kubewright.apis.authorization.v1 import ResourceAttributes
 
+_NAMESPACE: Final = APIResource("", "v1", "Namespace", "namespaces", namespaced=False)
+"""Without its class, which would load all of core/v1."""
 _ANONYMOUS: Final = "system:anonymous"
 _REVIEWS_AT_ONCE: Final = 4
 """The number of concurrent access reviews. Each takes a connection, which costs more than several reviews."""
@@ -28,8 +32,7 @@ _PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(msgspec.Struct, frozen=True):
     """One verb on one resource, in one namespace (None: in all)."""
 
     verb: str
@@ -87,10 +90,8 @@ async def _is_served(client: Client, kind: type[Object], namespace: str | None) 
 
 async def missing_namespaces(client: Client, namespaces: Namespaces) -> list[str]:
     """Return the chosen namespaces that do not exist, as far as this user may know."""
-    from kubewright.apis.core.v1 import Namespace  # loads all of core/v1
-
     chosen = [each for each in each_of(namespaces) if each is not None]
-    return [each for each in chosen if await _is_missing(client, Namespace, each)]
+    return [each for each in chosen if await _is_missing(client, PartialObjectMetadata.of(_NAMESPACE), each)]
 
 
 async def _is_missing(client: Client, kind: type[Object], name: str) -> bool:

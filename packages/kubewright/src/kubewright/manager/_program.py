@@ -14,15 +14,15 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from kubewright._runtime.log import get_logger
 from kubewright._runtime.signals import on_each_stop_signal
 from kubewright.cache._store import each_of
-from kubewright.client._config import Config
+from kubewright.client._config import Config, mounted
 from kubewright.machinery.errors import ConfigError, ConnectionFailed, KubewrightError, Unauthorized
 from kubewright.machinery.time import seconds
 from kubewright.manager import _logs as logs
@@ -162,7 +162,7 @@ def _metrics_secure(options: ManagerOptions, flags: argparse.Namespace) -> Certi
 def _files(flags: argparse.Namespace, purpose: Purpose) -> Certificate | None:
     """Return the certificate that the flags name."""
     path, name, key = (getattr(flags, f"{purpose}_cert_{part}") for part in ("path", "name", "key"))
-    return Certificate(Path(path, name), Path(path, key)) if path else None
+    return Certificate(mounted(path) / name, mounted(path) / key) if path else None
 
 
 def _webhook_client_ca(options: ManagerOptions, flags: argparse.Namespace) -> Path | None:
@@ -174,7 +174,7 @@ def _webhook_client_ca(options: ManagerOptions, flags: argparse.Namespace) -> Pa
             f"--webhook-client-ca-name={name} is the name of a file in the folder of --webhook-cert-path; add that "
             f"flag, or write the whole path"
         )
-    return Path(flags.webhook_cert_path, name)
+    return mounted(flags.webhook_cert_path) / name
 
 
 def _webhook_certificate(
@@ -204,7 +204,9 @@ def _parser(manager: Manager, own: argparse.ArgumentParser | None) -> argparse.A
     """Return the parser of the standard flags, and of those of `own`. Raises ConfigError if it defines one of them."""
     if own is None:
         about = f"The operator {manager.name}."
-        whole = argparse.ArgumentParser(prog=manager.name, description=about, allow_abbrev=False)
+        whole = argparse.ArgumentParser(
+            prog=manager.name, description=about, allow_abbrev=False, formatter_class=_formatter
+        )
         _add_standard_flags(whole, manager.options)
     else:
         whole = copy.deepcopy(own)
@@ -214,6 +216,16 @@ def _parser(manager: Manager, own: argparse.ArgumentParser | None) -> argparse.A
             raise ConfigError(f"Manager(parser=...): {error}: every operator has this flag; rename yours") from error
     whole.set_defaults(**vars(manager.options.flags))
     return whole
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Return a formatter of help as wide as the terminal. For the width, argparse would import shutil at each start."""
+    columns = os.environ.get("COLUMNS", "")
+    try:
+        width = int(columns) if columns.isdecimal() else os.get_terminal_size().columns
+    except OSError:
+        width = 0
+    return argparse.HelpFormatter(prog, width=(width or 80) - 2)
 
 
 class _Incomplete(argparse.ArgumentParser):
@@ -246,6 +258,8 @@ def check_flags(manager: Manager, arguments: Sequence[str]) -> None:
     for each in arguments:
         name = each.partition("=")[0]
         if each.startswith("--") and name != "--" and not any(flag.startswith(name) for flag in known):
+            from difflib import get_close_matches
+
             near = get_close_matches(name, known, 1)
             raise ConfigError(f"{manager.name} has no flag {name}{f'; did you mean {near[0]}?' if near else ''}")
     if any("$(" in each for each in arguments):

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from kubewright._runtime.log import get_logger
-from kubewright.cache._cache import Cache, Scope
+from kubewright.cache._cache import Cache, Scope, end_soon
 from kubewright.cache._client import CachedClient
 from kubewright.client._client import Client
 from kubewright.client._config import Config
@@ -25,6 +26,7 @@ from kubewright.controllers._rbac import READ
 from kubewright.controllers._tracing import Tracing
 from kubewright.machinery.errors import ConfigError, KubewrightError
 from kubewright.manager._certificates import Certificate
+from kubewright.manager._events import EventWriter
 from kubewright.manager._leader import LEASE_RULE, Fence, LeaderElector, identity
 from kubewright.manager._metrics import Metrics
 from kubewright.manager._options import ManagerOptions
@@ -35,7 +37,6 @@ from kubewright.manager._watchdog import watch_event_loop
 from kubewright.models import Object
 
 if TYPE_CHECKING:
-    from kubewright.manager._events import EventWriter
     from kubewright.manager._webhooks import WebhookServer
 
 Runnables: TypeAlias = list[tuple[Callable[[], Coroutine[Any, Any, None]], bool]]
@@ -208,8 +209,6 @@ class Run:
         return Client(transport=transport, user_agent=name, field_manager=name, clock=self._options.clock)
 
     def _events(self, client: Client) -> EventWriter:
-        from kubewright.manager._events import EventWriter  # imports all of core/v1
-
         return EventWriter(client, self._options.name, self._identity, count=self._metrics.event)
 
     async def _check(self, client: Client, elector: LeaderElector | None) -> None:
@@ -300,7 +299,7 @@ class Run:
         try:
             await self.tasks.or_stop(_first(opened, task))
             for loop in loops:
-                loop.resource = self.resource
+                loop.shared.resource = self.resource
             yield
         finally:
             if opened.is_set():
@@ -361,6 +360,8 @@ class Run:
                 await self.tasks.stopping.wait()
             for loop in loops:
                 loop.close()
+            assert self.client is not None
+            end_soon(self.client.cache)
             await self.tasks.finish(workers, self._options.graceful_timeout)
             late = sum(not each.done() for each in workers)
             if late:

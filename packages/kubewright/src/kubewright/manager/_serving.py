@@ -26,7 +26,9 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from ssl import SSLContext
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from kubewright._runtime.log import get_logger
 from kubewright.client._client import Client
@@ -178,7 +180,7 @@ class Scrapes:
         return Response(200, {"content-type": content_type}, body)
 
 
-class _Answer(NamedTuple):
+class _Answer(msgspec.Struct, frozen=True):
     status: int
     text: str
     until: float

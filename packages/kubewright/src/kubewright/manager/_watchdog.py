@@ -14,7 +14,9 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
 
 from kubewright._runtime.log import get_logger, is_library
 from kubewright.controllers._loop import ControlLoop
@@ -25,7 +27,7 @@ _PERIOD: Final = 0.25
 """Seconds between two pings."""
 
 
-class _BlockingTask(NamedTuple):
+class _BlockingTask(msgspec.Struct, frozen=True):
     controller: str | None
     """None for a task that is not a reconcile, such as a runnable."""
     object: str

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
 
 from kubewright.machinery.gvk import GroupVersion, GroupVersionKind, GroupVersionResource
 
 
-@dataclass(frozen=True, slots=True)
-class APIResource:
+class APIResource(msgspec.Struct, frozen=True, dict=True):
     """A kind and how it is served, as discovery reports it (metav1.APIResource)."""
 
     group: str
@@ -20,11 +21,11 @@ class APIResource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
-    api_version: str = field(init=False, repr=False, compare=False)
-    """The `apiVersion` of its documents: `v1`, `apps/v1`."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "api_version", str(self.group_version))
+    @cached_property
+    def api_version(self) -> str:
+        """The `apiVersion` of its documents: `v1`, `apps/v1`."""
+        return str(self.group_version)
 
     @property
     def group_version(self) -> GroupVersion:

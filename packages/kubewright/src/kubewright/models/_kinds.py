@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 from types import ModuleType
 
 from kubewright.models._custom import CustomResource
@@ -16,6 +15,8 @@ def kinds_of(package: ModuleType) -> list[type[CustomResource]]:
     Imports all modules of the package, and raises what they raise. The result is ordered by kind, group and version. A
     kind needs no registration, as for controller-gen with `paths=./...`.
     """
+    import pkgutil
+
     modules = [package]
     for found in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{package.__name__}."):
         modules.append(importlib.import_module(found.name))  # noqa: PERF401 - each before what is below it is looked for

@@ -49,16 +49,30 @@ class StructType(msgspec.StructMeta):
 def check_no_documents(cls: type[Struct], values: Mapping[str, object]) -> None:
     """Raise TypeError for a dict or a list of dicts in a field that holds a struct or a list of structs."""
     for name, value in values.items():
-        is_list = value.__class__ is list
-        first = next(iter(cast("list[object]", value)), None) if is_list else value
-        if first.__class__ is not dict or (wanted := _structs_of(cls).get(name)) is None:
-            continue
-        struct = wanted.__name__
-        got, write = ("a list of dicts", f"[{struct}(...)]") if is_list else ("a dict", f"{struct}(...)")
-        raise TypeError(
-            f"{cls.__name__}.{name} takes {struct}, got {got}: write {name}={write}, or convert a whole document with "
-            "codec.from_dict"
-        )
+        if (value.__class__ is dict or value.__class__ is list) and (wanted := _structs_of(cls).get(name)) is not None:
+            _check_value(cls, name, value, wanted)
+
+
+def check_fields(obj: Struct) -> None:
+    """Raise TypeError as `check_no_documents` does, for the fields of `obj`."""
+    cls = type(obj)
+    for name, wanted in _structs_of(cls).items():
+        value = getattr(obj, name)
+        if value.__class__ is dict or value.__class__ is list:
+            _check_value(cls, name, value, wanted)
+
+
+def _check_value(cls: type[Struct], name: str, value: object, wanted: type[Struct]) -> None:
+    is_list = value.__class__ is list
+    first = next(iter(cast("list[object]", value)), None) if is_list else value
+    if first.__class__ is not dict:
+        return
+    struct = wanted.__name__
+    got, write = ("a list of dicts", f"[{struct}(...)]") if is_list else ("a dict", f"{struct}(...)")
+    raise TypeError(
+        f"{cls.__name__}.{name} takes {struct}, got {got}: write {name}={write}, or convert a whole document with "
+        "codec.from_dict"
+    )
 
 
 @cache

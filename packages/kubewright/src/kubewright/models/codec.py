@@ -109,12 +109,12 @@ _decoders: Final[dict[type[Any], msgspec.json.Decoder[Any]]] = {}
 _one_at_a_time: Final = Lock()
 """msgspec stores information on a class while it still collects it. A second thread that builds a decoder for a class
 with the same parts would use incomplete information, and crash the process."""
-_FAULT: Final = re.compile(r"(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>.*)`", re.DOTALL)
+_FAULT: Final = r"(?P<what>.*) - at `(?P<key>key in )?\$(?P<path>.*)`"
 
 
 def _error_text(error: str) -> str:
     """Rewrite a message of msgspec to start with the field: `spec.replicas: expected int, got str`."""
-    found = _FAULT.fullmatch(error)
+    found = re.fullmatch(_FAULT, error, re.DOTALL)
     if found is None:
         return error
     what = found["what"].replace("`", "")

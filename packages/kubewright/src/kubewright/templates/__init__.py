@@ -5,6 +5,7 @@ TemplateLimits   how much a rendering may take
 TemplateError    what is wrong with a template, and where
 SPRIG, KUDO      sets of functions: all of Sprig 3.3.0; those that KUDO packages may use
 to_yaml          the function `toYaml`, for other sets
+Reference        a field that a template reads
 Rendering        for functions that render templates, such as Helm's `include` and `tpl`
 json_numbers     values as Go's JSON decoder reads them: every number is a float64
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from kubewright.machinery.errors import TemplateError
 from kubewright.templates._functions import Function
+from kubewright.templates._references import Reference
 from kubewright.templates._templates import MissingKey, Rendering, TemplateLimits, Templates
 from kubewright.templates._values import FunctionError, json_numbers
 
@@ -30,6 +32,7 @@ __all__ = [
     "Function",
     "FunctionError",
     "MissingKey",
+    "Reference",
     "Rendering",
     "TemplateError",
     "TemplateLimits",

@@ -22,7 +22,7 @@ _UNDERSCORES: Final = re.compile(r"(0[xXoObB])?_?[0-9a-fA-F]+(_[0-9a-fA-F]+)*")
 _DECIMAL: Final = re.compile(
     r"[+-]?([0-9]+(_[0-9]+)*(\.([0-9]+(_[0-9]+)*)?)?|\.[0-9]+(_[0-9]+)*)([eE][+-]?[0-9]+(_[0-9]+)*)?"
 )
-_HEX: Final = re.compile(r"[+-]?0[xX]_?[0-9a-fA-F_]*\.?[0-9a-fA-F_]*[pP][+-]?[0-9]+")
+_HEX: Final = re.compile(r"[+-]?0[xX]_?[0-9a-fA-F_]*(\.[0-9a-fA-F_]*)?[pP][+-]?[0-9]+")
 _SPECIAL: Final = re.compile(r"[+-]?(inf|infinity)|nan", re.IGNORECASE)
 _ESCAPES: Final = {
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\",

@@ -12,6 +12,7 @@ from kubewright.templates._builtins import BUILTINS
 from kubewright.templates._compiler import Compiler, Statement
 from kubewright.templates._functions import Function, from_python
 from kubewright.templates._parser import parse
+from kubewright.templates._references import Reference, References
 from kubewright.templates._values import BUDGET, INVALID, Budget, FunctionError, LimitError, imported
 
 MissingKey = Literal["default", "zero", "error"]
@@ -119,6 +120,7 @@ class _Set:
         self._functions = functions
         self._missing_key: MissingKey = missing_key
         self.trees: dict[str, n.Block] = {}
+        self.sources: dict[str, n.Source] = {}
         self.compiled: dict[str, Statement] = {}
 
     def parse(self, name: str, text: str) -> None:
@@ -127,17 +129,20 @@ class _Set:
             trees = parse(name, text, self._functions.__contains__)
         except RecursionError:
             raise TemplateError("the template is nested too deeply; split it", file=name) from None
-        compiler = Compiler(n.Source(name, text), self._functions.__getitem__, self._missing_key)
+        source = n.Source(name, text)
+        compiler = Compiler(source, self._functions.__getitem__, self._missing_key)
         for defined, tree in trees.items():
             if defined in self.trees and n.is_empty(tree):
                 continue
             self.trees[defined] = tree
+            self.sources[defined] = source
             self.compiled[defined] = compiler.block(tree)
 
     def extended(self, name: str, text: str) -> _Set:
         """Return a copy of the set with one more file."""
         copy = _Set(self._functions, self._missing_key)
         copy.trees.update(self.trees)
+        copy.sources.update(self.sources)
         copy.compiled.update(self.compiled)
         copy.parse(name, text)
         return copy
@@ -186,6 +191,13 @@ class Templates:
     def names(self) -> frozenset[str]:
         """The names of all templates of the set."""
         return frozenset(self._set.trees)
+
+    def references(self, name: str) -> list[Reference]:
+        """Return the fields that a template, and those that it calls, read from its values, without rendering it.
+
+        They are in the order of the text. Fields of computed values, such as items of a `range`, are not among them.
+        """
+        return list(References(self._set.trees, self._set.sources).of(name))
 
     def render(self, name: str, values: object) -> str:
         """Return the text that a template makes of JSON data. Raises TemplateError.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -107,14 +107,15 @@ class Cluster:
 
     @asynccontextmanager
     async def namespace(self, prefix: str = "test") -> AsyncGenerator[str]:
-        """Create a namespace, and delete it at the end with everything in it."""
+        """Create a namespace, and delete it at the end with everything in it, unless the block has deleted it."""
         name = f"{prefix}-{secrets.token_hex(4)}"
         await self.client.create(Namespace(metadata=ObjectMeta(name=name)))
         await eventually(self.client.get, ServiceAccount, "default", namespace=name)
         try:
             yield name
         finally:
-            await self.client.delete(Namespace, name)
+            with suppress(NotFound):  # the block may have deleted it
+                await self.client.delete(Namespace, name)
 
     @asynccontextmanager
     async def images(self, images: Mapping[str, Image]) -> AsyncGenerator[None]:

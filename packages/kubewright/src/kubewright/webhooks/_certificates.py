@@ -14,36 +14,42 @@ Lifetimes follow open-policy-agent/cert-controller: ten years and one, replaced 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from importlib.util import find_spec
+from typing import Any, Final
 
+import msgspec
+from msgspec.structs import replace
+
+from kubewright.certificates import (
+    BACKDATED,
+    BUNDLE,
+    CERTIFICATE,
+    KEY,
+    KeyPair,
+    hosts_of,
+    is_signed_by,
+    issue,
+    new_authority,
+    read_certificates,
+    read_key,
+    to_pem,
+)
 from kubewright.machinery.errors import ConfigError
-
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
 
 _CA_LIFETIME: Final = timedelta(days=3650)
 _SERVER_LIFETIME: Final = timedelta(days=365)
 _AHEAD: Final = timedelta(days=90)
 """Before the end of a certificate, in which it is replaced."""
-_BACKDATED: Final = timedelta(hours=1)
-"""How much the clocks of clients may be behind."""
 _TRUSTED_AFTER: Final = timedelta(days=1)
 """For which clients trust an old CA after the first server certificate of the new one."""
 _LAST_DAY: Final = timedelta(days=1)
 """Before the end of a server certificate, in which it is replaced even if not all clients trust the new CA."""
 
-BUNDLE: Final = "ca.crt"
 CA_KEY: Final = "ca.key"
-CERTIFICATE: Final = "tls.crt"
-KEY: Final = "tls.key"
 
 
-@dataclass(frozen=True, slots=True)
-class Certificates:
+class Certificates(msgspec.Struct, frozen=True):
     """All in PEM."""
 
     bundle: bytes
@@ -96,14 +102,14 @@ class Certificates:
         if authorities[0].not_valid_after_utc - now <= _AHEAD:
             bundle, ca_key = _new_ca(hosts[0], now)
             kept = [each for each in authorities if each.not_valid_after_utc > now]
-            return replace(self, bundle=bundle + _pem(kept), ca_key=ca_key)
+            return replace(self, bundle=bundle + to_pem(kept), ca_key=ca_key)
         left = server.not_valid_after_utc - now
         if not is_signed_by(server, authorities[0]):
             return _issued(self, hosts, now) if trusted or left <= _LAST_DAY else self
         if left <= _AHEAD or hosts_of(server) != set(hosts):
             return _issued(self, hosts, now)
-        if len(authorities) > 1 and now >= server.not_valid_before_utc + _BACKDATED + _TRUSTED_AFTER:
-            return replace(self, bundle=_pem(authorities[:1]))
+        if len(authorities) > 1 and now >= server.not_valid_before_utc + BACKDATED + _TRUSTED_AFTER:
+            return replace(self, bundle=to_pem(authorities[:1]))
         return self
 
     def renewed(self, hosts: Sequence[str], now: datetime) -> Certificates:
@@ -113,13 +119,11 @@ class Certificates:
 
 
 def _check_installed() -> None:
-    try:
-        import cryptography  # noqa: F401 - looked for
-    except ImportError as error:
+    if find_spec("cryptography") is None:
         raise ConfigError(
             "webhooks need a certificate: mount one and name its folder with --webhook-cert-path, or install the "
             "package that makes one: pip install 'kubewright[tls]'"
-        ) from error
+        )
 
 
 def _check(found: Certificates) -> None:
@@ -128,7 +132,7 @@ def _check(found: Certificates) -> None:
     read: dict[str, Any] = {}
     for name, pem in parts.items():
         try:
-            read[name] = _private(pem) if name in (CA_KEY, KEY) else read_certificates(pem)
+            read[name] = read_key(pem) if name in (CA_KEY, KEY) else read_certificates(pem)
         except ValueError as error:
             raise ValueError(f"{name} is not PEM of a {'key' if name in (CA_KEY, KEY) else 'certificate'}") from error
     for certificate, key in ((BUNDLE, CA_KEY), (CERTIFICATE, KEY)):
@@ -140,142 +144,11 @@ def _check(found: Certificates) -> None:
 
 def _new_ca(name: str, now: datetime) -> tuple[bytes, bytes]:
     """Return a CA and its key."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = _name(f"{name[:50]} CA")
-    builder = (
-        _builder(subject, subject, key.public_key(), now, now + _CA_LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
-    )
-    return _pem([builder.sign(key, hashes.SHA256())]), _private_pem(key)
+    made = new_authority(f"{name[:50]} CA", now, _CA_LIFETIME)
+    return made.certificate, made.key
 
 
 def _issued(found: Certificates, hosts: Sequence[str], now: datetime) -> Certificates:
     """Return the same CA with a new server certificate."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID
-
-    ca, ca_key = read_certificates(found.bundle)[0], _private(found.ca_key)
-    key = ec.generate_private_key(ec.SECP256R1())
-    end = min(now + _SERVER_LIFETIME, ca.not_valid_after_utc)
-    builder = (
-        _builder(_name(hosts[0][:64]), ca.subject, key.public_key(), now, end)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_general_name(each) for each in hosts]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
-    )
-    return replace(found, certificate=_pem([builder.sign(ca_key, hashes.SHA256())]), key=_private_pem(key))
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, end: datetime
-) -> x509.CertificateBuilder:
-    from cryptography import x509
-
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATED)
-        .not_valid_after(end)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    from cryptography import x509
-
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _name(common: str) -> x509.Name:
-    from cryptography import x509
-
-    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common)])
-
-
-def _general_name(host: str) -> x509.GeneralName:
-    from cryptography import x509
-
-    try:
-        return x509.IPAddress(ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def hosts_of(certificate: x509.Certificate) -> set[str]:
-    """Return the names and addresses of a server."""
-    from cryptography import x509
-
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return set()
-    return {str(each.value) for each in names}
-
-
-def is_signed_by(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
-    """Return whether `ca` signed the certificate itself, without another one between them."""
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        certificate.verify_directly_issued_by(ca)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True
-
-
-def read_certificates(pem: bytes) -> list[x509.Certificate]:
-    """Read certificates in PEM. Raises ValueError."""
-    from cryptography import x509
-
-    return x509.load_pem_x509_certificates(pem)
-
-
-def _private(pem: bytes) -> ec.EllipticCurvePrivateKey:
-    """Raises ValueError for anything but a key as `Certificates.made` makes it."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    try:
-        key = load_pem_private_key(pem, None)
-    except (TypeError, UnsupportedAlgorithm) as error:  # encrypted
-        raise ValueError(str(error)) from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("not an elliptic curve key")
-    return key
-
-
-def _pem(certificates: Sequence[x509.Certificate]) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    return b"".join(each.public_bytes(Encoding.PEM) for each in certificates)
-
-
-def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    from cryptography.hazmat.primitives import serialization
-
-    pem = serialization.Encoding.PEM
-    return key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    made = issue(KeyPair(found.bundle, found.ca_key), hosts[0], now, _SERVER_LIFETIME, hosts=hosts)
+    return replace(found, certificate=made.certificate, key=made.key)

@@ -9,9 +9,10 @@ replaces that; an empty one selects all namespaces.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
+
+import msgspec
 
 from kubewright.apis.admissionregistration.v1 import (
     MatchCondition,
@@ -57,8 +58,7 @@ WebhookConfiguration: TypeAlias = MutatingWebhookConfiguration | ValidatingWebho
 """The webhooks of one type, as an API server keeps them."""
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookService:
+class WebhookService(msgspec.Struct, frozen=True):
     """The Service through which an API server reaches a manager. The defaults are kubebuilder's."""
 
     name: str = SERVICE

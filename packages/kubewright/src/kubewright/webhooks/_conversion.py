@@ -29,7 +29,6 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -55,8 +54,7 @@ _LARGEST: Final = 200 << 10
 _HEAD: Final = ("apiVersion", "kind", "metadata")
 
 
-@dataclass(frozen=True, eq=False)
-class Spoke(Generic[S, H]):
+class Spoke(msgspec.Struct, Generic[S, H], frozen=True, eq=False):
     """A version of a kind that is not the hub, and its conversion to and from the hub.
 
     The functions are called for each object that is read or written in another version than the stored one, so they
@@ -76,8 +74,7 @@ class ConversionError(DecodeError):
     """An object cannot be converted. The message names it, both versions and the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(msgspec.Struct, frozen=True):
     """A conversion between the hub and a spoke."""
 
     source: type[CustomResource]

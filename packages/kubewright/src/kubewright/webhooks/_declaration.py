@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar, Unpack, cast
+
+import msgspec
 
 from kubewright.controllers._rbac import READ, WRITE, rule
 from kubewright.machinery.errors import ConfigError
@@ -61,8 +62,7 @@ _OWN_TYPE: Final = {
 """The kinds of the objects of subresources that are not the object itself."""
 
 
-@dataclass(frozen=True, eq=False)
-class AdmissionWebhook:
+class AdmissionWebhook(msgspec.Struct, frozen=True, eq=False):
     """A webhook that reviews writes: a `Defaulter`, a `Validator` or a `RawWebhook`."""
 
     registration: Registration
@@ -70,6 +70,8 @@ class AdmissionWebhook:
     cached: Sequence[type[Object]]
     writes: Sequence[type[Object]]
     rules: Sequence[PolicyRule]
+
+    __hash__ = object.__hash__  # a Struct would hash its fields, and some of them are lists
 
     @property
     def name(self) -> str:
@@ -90,24 +92,21 @@ class AdmissionWebhook:
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class Defaulter(AdmissionWebhook, Generic[T]):
+class Defaulter(AdmissionWebhook, Generic[T], frozen=True, eq=False):
     """The result of `defaulter`."""
 
     kind: type[T]
     function: DefaultFunction[T]
 
 
-@dataclass(frozen=True, eq=False)
-class Validator(AdmissionWebhook, Generic[T]):
+class Validator(AdmissionWebhook, Generic[T], frozen=True, eq=False):
     """The result of `validator`."""
 
     kind: type[T]
     function: ValidateFunction[T]
 
 
-@dataclass(frozen=True, eq=False)
-class RawWebhook(AdmissionWebhook):
+class RawWebhook(AdmissionWebhook, frozen=True, eq=False):
     """The result of `admission_handler`."""
 
     function: RawFunction
@@ -224,8 +223,7 @@ def admission_handler(
     return declare
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+class _Target(msgspec.Struct, frozen=True):
     """The writes that a webhook reviews."""
 
     api: APIResource

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kubewright.webhooks._conversion import Conversion
 from kubewright.webhooks._declaration import AdmissionWebhook
@@ -17,8 +18,7 @@ from kubewright.webhooks._names import (
 from kubewright.webhooks._webhooks import Webhook
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookObjects:
+class WebhookObjects(msgspec.Struct, frozen=True):
     """The names of objects, as manifests have them and `ManagedCertificate` expects them."""
 
     service: str

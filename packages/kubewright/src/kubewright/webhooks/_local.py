@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from kubewright.client._config import Config
 from kubewright.machinery.errors import ConfigError
@@ -14,8 +15,7 @@ from kubewright.machinery.errors import ConfigError
 LOOPBACK: Final = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalWebhooks:
+class LocalWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Registers the webhooks of a process outside of the cluster: of `kubewright run`, and of tests.
 
         async with Manager(webhooks=[check], config=config, webhook_registration=LocalWebhooks()):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from kubewright.client._client import Client
 from kubewright.machinery.errors import ConfigError
@@ -16,8 +17,7 @@ from kubewright.webhooks._webhooks import Webhook
 _BY_NAME = ["get", "list", "watch"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagedCertificate:
+class ManagedCertificate(msgspec.Struct, frozen=True, kw_only=True):
     """A certificate that the manager makes itself, renews, and makes API servers trust.
 
         Manager(webhooks=[check], webhook_certificate=ManagedCertificate(prefix="shop-"))

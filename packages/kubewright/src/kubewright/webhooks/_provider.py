@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from ssl import SSLContext
 from typing import Protocol
+
+import msgspec
 
 from kubewright.client._client import Client
 from kubewright.models._rbac import PolicyRule
@@ -21,8 +22,7 @@ def _not_known() -> Mapping[str, datetime]:
     return {}
 
 
-@dataclass(frozen=True, slots=True)
-class ServerCertificate:
+class ServerCertificate(msgspec.Struct, frozen=True):
     """What a server proves its identity with."""
 
     context: SSLContext

@@ -9,8 +9,9 @@ Follows admissionregistration.k8s.io/v1 and controller-tools' pkg/webhook.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias, TypedDict, get_args
+
+import msgspec
 
 from kubewright.machinery.time import Seconds, seconds
 from kubewright.webhooks._checks import (
@@ -86,8 +87,7 @@ class WebhookOptions(TypedDict, total=False):
     rules: Sequence[PolicyRule]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """How an API server calls an admission webhook. `WebhookOptions` describes the attributes.
 
     Raises ConfigError for values that an API server would reject.

@@ -8,7 +8,6 @@ Source: k8s.io/api/admission/v1.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -65,8 +64,7 @@ class AdmissionRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionResponse:
+class AdmissionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a raw webhook."""
 
     allowed: bool = True
@@ -76,7 +74,7 @@ class AdmissionResponse:
     """The operations of a JSON patch of the object (RFC 6902), for a mutating webhook that allows the request."""
     warnings: Sequence[str] = ()
     """Shown to the user; kubectl prints them."""
-    audit_annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    audit_annotations: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Written to the audit log, under the webhook's name."""
 
 

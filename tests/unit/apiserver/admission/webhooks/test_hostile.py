@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -207,3 +208,40 @@ async def test_a_redirect_to_another_server_is_not_followed(
     webhooks["hooks.test"] = handle
     await configure(api)
     assert fault.replace("HOST", "hooks.test") in await failure(api)
+
+
+HEAVY = {
+    "a patch with too many operations": patch(*({"op": "add", "path": "/data/a", "value": "b"} for _ in range(60_000))),
+    "a patch with many operations": patch(
+        *({"op": "add", "path": f"/data/{each}", "value": "b"} for each in range(9999))
+    ),
+    "a patch whose copies grow": patch(
+        {"op": "add", "path": "/data/a", "value": ["b"]},
+        *({"op": "copy", "from": "/data/a", "path": "/data/a/-"} for _ in range(60)),
+    ),
+    "a patch with many lists": {
+        "allowed": True,
+        "patchType": "JSONPatch",
+        "patch": base64.b64encode(b'[{"op":"add","path":"/data/a","value":[' + b"[]," * MIB + b"[]]}]").decode(),
+    },
+    "many warnings": {"allowed": True, "warnings": ["w" * 1000] * 5000},
+    "many causes": {"allowed": False, "status": {"details": {"causes": [{"message": "m"}] * 200_000}}},
+    "many audit annotations": {"allowed": True, "auditAnnotations": {f"a{each}": "b" for each in range(200_000)}},
+}
+
+
+@pytest.mark.parametrize("heavy", HEAVY)
+async def test_a_costly_answer_does_not_hold_up_other_requests(api: API, webhooks: Webhooks, heavy: str) -> None:
+    answer = json.dumps(HEAVY[heavy])[1:].encode()
+
+    async def handle(request: Request) -> Response:
+        uid = json.loads(request.body)["request"]["uid"]
+        head = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"%b",' % uid.encode()
+        return Response(200, {}, head + answer + b"}")
+
+    webhooks["hooks.test"] = handle
+    await configure(api, "mutating")
+    before = time.thread_time(), time.process_time()
+    await api("POST", CONFIG_MAPS, {"metadata": {"name": "a"}, "data": {"b": "c"}})
+    waited, used = time.thread_time() - before[0], time.process_time() - before[1]
+    assert waited < used / 2, "most of it runs on the worker"

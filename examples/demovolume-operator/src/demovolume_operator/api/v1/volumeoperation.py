@@ -37,7 +37,9 @@ class VolumeOperationStatus(Model):
     new_claim_uid: str = field(default="", name="newClaimUID")
     """The uid of the new PersistentVolumeClaim."""
     start_time: Time | None = None
+    """The time when the operation started."""
     completion_time: Time | None = None
+    """The time when the operation ended."""
     conditions: Annotated[list[Condition], m.ListType("map"), m.ListMapKey("type")] = []
     """Succeeded is Unknown until the operation ends, then True or False. Its message names what the operation waits for,
     or why it failed."""

@@ -19,8 +19,9 @@ def command(image: str, check: bool, verbose: bool, output: str) -> None:
     """Write bundle/ and bundle.Dockerfile: this version of the operator as a bundle for OLM.
 
     The ClusterServiceVersion follows from the program (kinds, permissions, webhooks, docstrings), from the samples in
-    config/samples and from the settings; [tool.kubewright.bundle] has those that only a bundle needs. Warns of what
-    OLM cannot install.
+    config/samples and from the settings; [tool.kubewright.bundle] has those that only a bundle needs. The capability
+    level is that of levels.json, which `kubewright levels` writes: a bundle has none if the level was not measured, or
+    was measured with another version of the program. Warns of that, and of what OLM cannot install.
 
     \b
     Example:
@@ -31,6 +32,10 @@ def command(image: str, check: bool, verbose: bool, output: str) -> None:
     project = Project.load()
     require_conversions(project.manager, project.manifests().crds)
     project.require_known_flags()
-    made = bundle.bundle_of(project, image)
+    from kubewright_cli.olm.levels import measured_level  # loads the suite, which other commands do not need
+
+    capability, warning = measured_level(project)
+    made = bundle.bundle_of(project, image, capability)
+    warnings = [*made.warnings, *filter(None, [warning])]
     todo = changes(project.root, made.files, folders=[bundle.FOLDER])
-    write(todo, check=check, verbose=verbose, output=output, warnings=made.warnings)
+    write(todo, check=check, verbose=verbose, output=output, warnings=warnings)

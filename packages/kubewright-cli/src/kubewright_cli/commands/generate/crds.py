@@ -11,9 +11,7 @@ from typing import Final, TypeVar
 import click
 
 from kubewright.apis.apiextensions.v1 import CustomResourceDefinition
-from kubewright.client._client import Client
-from kubewright.client._config import Config
-from kubewright.client._dynamic import Unstructured
+from kubewright.client import Client, Config, Unstructured
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError, DecodeError
 from kubewright.machinery.json import JSONObject, is_array, is_object

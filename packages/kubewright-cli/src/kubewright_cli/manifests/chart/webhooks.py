@@ -67,7 +67,7 @@ def _joined(documents: list[JSONObject], annotations: str = COMMON) -> str:
 
 def _of_release(text: str, port: int) -> str:
     """Return a template with the values of the release: its CA, its labels, and its port instead of `port`."""
-    text = re.sub(rf"^( *){re.escape(_SELECTOR)}: ''$", _with_labels, with_ca(text), flags=re.MULTILINE)
+    text = re.sub(rf'^( *){re.escape(_SELECTOR)}: ""$', _with_labels, with_ca(text), flags=re.MULTILINE)
     return re.sub(rf"(targetPort|- port): {port}$", r"\1: {{ $.Values.webhook.port }}", text, flags=re.MULTILINE)
 
 

@@ -98,6 +98,22 @@ class Catalog:
 
 def check_catalog(folder: Path) -> list[Finding]:
     """Return the findings about a catalog. Raises ConfigError if there is no such folder."""
+    catalog, findings = _read(folder)
+    return findings or check_objects(catalog)
+
+
+def load_catalog(folder: Path) -> Catalog:
+    """Return the catalog in a folder. Raises ConfigError if there is none, or if it is not valid."""
+    catalog, findings = _read(folder)
+    if findings := findings or check_objects(catalog):
+        raise ConfigError(
+            f"{folder} is not a valid catalog: {findings[0]}; `kubewright catalog validate {folder}` lists all findings"
+        )
+    return catalog
+
+
+def _read(folder: Path) -> tuple[Catalog, list[Finding]]:
+    """Return the objects of a catalog, and what makes some of them unreadable."""
     if not folder.is_dir():
         raise ConfigError(f"there is no folder {folder}; name the folder of a catalog")
     catalog = Catalog()
@@ -105,7 +121,7 @@ def check_catalog(folder: Path) -> list[Finding]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != _IGNORED and not _is_ignored(folder, path):
             findings += _load(catalog, path, str(path.relative_to(folder)))
-    return findings or check_objects(catalog)
+    return catalog, findings
 
 
 def check_documents(documents: Sequence[JSONObject], file: str) -> list[Finding]:

@@ -8,9 +8,8 @@ from kubewright.apis.admissionregistration.v1 import RuleWithOperations
 from kubewright.apis.apps.v1 import DeploymentSpec
 from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.apis.rbac.v1 import PolicyRule
-from kubewright.models import APIResource, Object
+from kubewright.models import APIResource, Object, Struct
 from kubewright.models import field as struct_field
-from kubewright.models._struct import Struct
 from kubewright_cli.olm.serviceversion import KIND
 
 

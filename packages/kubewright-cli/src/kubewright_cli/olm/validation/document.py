@@ -16,6 +16,7 @@ from typing import Final
 
 from kubewright.machinery import yaml
 from kubewright.machinery.errors import ConfigError, DecodeError
+from kubewright.machinery.folders import files_below
 from kubewright.machinery.json import JSONObject
 from kubewright.models import codec
 from kubewright_cli.olm.parts import mapping, text
@@ -103,7 +104,7 @@ class Reader:
             self._check_types(each)
         if self.findings:
             return None
-        sizes = [path.read_bytes() for path in sorted(self._folder.rglob("*")) if path.is_file()]
+        sizes = [path.read_bytes() for path in files_below(self._folder)]
         compressed = sum(len(base64.b64encode(gzip.compress(each, 6, mtime=0))) for each in sizes)
         return BundleDocuments(versions[0], objects, annotations, sum(map(len, sizes)), compressed)
 
@@ -175,9 +176,9 @@ def first_document(path: Path) -> JSONObject | None:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
+    for path in files_below(folder):
         inside = path.relative_to(folder).parts
-        if path.is_file() and not any(each.startswith(".") for each in inside):
+        if not any(each.startswith(".") for each in inside):
             yield path
 
 

@@ -11,11 +11,10 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 from urllib.parse import urlsplit
 
 from kubewright.machinery.errors import ConfigError
-from kubewright_cli.manifests.olmsettings import Capabilities
 from kubewright_cli.olm.parts import items, mapping, text
 from kubewright_cli.olm.semver import Version
 from kubewright_cli.olm.validation.document import BundleDocuments, Document
@@ -41,6 +40,8 @@ CATEGORIES: Final = (
     "Streaming & Messaging",
 )
 """The categories of OperatorHub."""
+_CAPABILITIES: Final = ("Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot")
+"""The capability levels of the Operator Framework, from I to V."""
 CATEGORIES_FILE: Final = "OPERATOR_BUNDLE_CATEGORIES"
 """The environment variable with a JSON file of other categories: `{"categories": [...]}`."""
 _HUB: Final = "operatorhubv2"
@@ -67,7 +68,7 @@ def check_hub(bundle: BundleDocuments) -> Iterator[Finding]:
 
 def check_capabilities(bundle: BundleDocuments) -> Iterator[Finding]:
     """Yield the findings of the suite `capabilities`."""
-    annotations, known = mapping(bundle.csv.metadata.get("annotations")), get_args(Capabilities)
+    annotations, known = mapping(bundle.csv.metadata.get("annotations")), _CAPABILITIES
     level = annotations.get("capabilities")
     if level is not None and level not in known:
         path, remedy = 'metadata.annotations["capabilities"]', f"write one of: {', '.join(known)}"

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from kubewright.cel.parser import parse
+from kubewright.cel.syntax import CompileError
 from kubewright.machinery import names
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright_cli.olm.bundle import KINDS, LABELS
@@ -18,8 +20,6 @@ from kubewright_cli.olm.serviceversion import KIND
 from kubewright_cli.olm.validation.bundles import owned_kinds, versions_of
 from kubewright_cli.olm.validation.document import CRD, BundleDocuments, Document, first_document
 from kubewright_cli.olm.validation.finding import Finding, shown
-from kubewright_controlplane.schema.cel.parser import parse
-from kubewright_controlplane.schema.cel.syntax import CompileError
 
 _MEDIA_TYPE: Final = "registry+v1"
 _METADATA: Final = "metadata"

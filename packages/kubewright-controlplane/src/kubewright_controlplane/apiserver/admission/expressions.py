@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from kubewright.cel.code import Meter
+from kubewright.cel.expression import CheckedExpression
+from kubewright.cel.library.authorization import Authorizer, ResourceCheck
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import BOOL
+from kubewright.cel.values import CostExceeded
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes, namespace_of
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer as RequestAuthorizer
 from kubewright_controlplane.apiserver.authorization.attributes import forbidden_object
 from kubewright_controlplane.apiserver.authorization.expressions import UserAccess
 from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expression
-from kubewright_controlplane.schema.cel.code import Meter
-from kubewright_controlplane.schema.cel.expression import CheckedExpression
-from kubewright_controlplane.schema.cel.library.authorization import Authorizer, ResourceCheck
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import BOOL
-from kubewright_controlplane.schema.cel.values import CostExceeded
 
 FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
 

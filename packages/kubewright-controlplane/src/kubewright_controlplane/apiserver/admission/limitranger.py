@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, rejection
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, concerns, is_resize, rejection
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -27,7 +27,7 @@ class LimitRanger(Plugin):
         self._resources = resources
 
     def admit(self, attributes: Attributes) -> None:
-        if concerns(attributes, "pods", "CREATE"):
+        if concerns(attributes, "pods", "CREATE") or is_resize(attributes):
             assert attributes.object is not None
             for item in self._items(attributes, "Container"):
                 _set_defaults(attributes.object, item)
@@ -37,7 +37,7 @@ class LimitRanger(Plugin):
         if obj is None or not attributes.namespace:
             return
         errors: list[str] = []
-        if concerns(attributes, "pods", "CREATE"):
+        if concerns(attributes, "pods", "CREATE") or is_resize(attributes):
             for item in self._items(attributes, "Container"):
                 for container in _containers(obj):
                     errors += _errors(item, container.get("resources") or {})

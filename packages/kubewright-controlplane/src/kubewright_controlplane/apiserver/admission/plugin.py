@@ -57,6 +57,15 @@ def concerns(attributes: Attributes, qualified: str, *operations: str) -> bool:
     )  # fmt: skip
 
 
+def is_resize(attributes: Attributes) -> bool:
+    """Return whether the write changes the resources of a Pod."""
+    return (
+        attributes.subresource == "resize"
+        and attributes.operation == "UPDATE"
+        and attributes.resource.qualified == "pods"
+    )  # fmt: skip
+
+
 def rejection(attributes: Attributes, why: str) -> Forbidden:
     """Return the error of a rejected write: `pods "a" is forbidden: <why>`."""
     resource = attributes.resource

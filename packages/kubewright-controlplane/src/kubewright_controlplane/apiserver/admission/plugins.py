@@ -14,6 +14,7 @@ from kubewright_controlplane.apiserver.admission.namespacelifecycle import Names
 from kubewright_controlplane.apiserver.admission.noderestriction import NodeRestriction
 from kubewright_controlplane.apiserver.admission.nodes import TaintNodesByCondition
 from kubewright_controlplane.apiserver.admission.plugin import AdmissionPlugin
+from kubewright_controlplane.apiserver.admission.podresize import PodResizeValidator
 from kubewright_controlplane.apiserver.admission.pods import (
     DefaultTolerationSeconds,
     PodTopologyLabels,
@@ -50,6 +51,7 @@ def build_plugins(resources: ResourceSet, authorizer: Authorizer, options: Serve
         CertificateSubjectRestriction(),
         DefaultIngressClass(resources),
         PodTopologyLabels(resources),
+        PodResizeValidator(resources),
         ResourceQuota(resources),
     ]
     enabled = (names.DEFAULT | options.enabled_admission) - options.disabled_admission

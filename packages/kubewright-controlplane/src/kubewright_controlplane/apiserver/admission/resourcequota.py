@@ -8,16 +8,17 @@ scopes. Follows k8s.io/kubernetes pkg/quota and apiserver's plugin/resourcequota
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.admission.limitranger import pod_total
-from kubewright_controlplane.apiserver.admission.plugin import Plugin, rejection
-from kubewright_controlplane.apiserver.kinds.core.pod import qos_class
+from kubewright_controlplane.apiserver.admission.plugin import Plugin, is_resize, rejection
+from kubewright_controlplane.apiserver.kinds.core.qos import qos_class
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.objects import decode_json
+from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Entry, Event
 
@@ -32,6 +33,8 @@ _OF_CLASS: Final = "storageclass.storage.k8s.io"
 _ONE: Final = Quantity.from_int(1)
 _DURING: Final = "DuringSchedulingIgnoredDuringExecution"
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_REQUIRED: Final = frozenset(f"{part}{name}" for part in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+"""What each container must state if a quota limits it."""
 _SCOPES: Final[dict[str, Callable[[JSONObject], bool]]] = {
     "BestEffort": lambda pod: qos_class(pod["spec"]) == "BestEffort",
     "NotBestEffort": lambda pod: qos_class(pod["spec"]) != "BestEffort",
@@ -85,7 +88,8 @@ class ResourceQuota(Plugin):
         self._observe()
 
     def validate(self, attributes: Attributes) -> None:
-        if attributes.operation != "CREATE" or attributes.subresource or not attributes.namespace:
+        is_create = attributes.operation == "CREATE" and not attributes.subresource
+        if not (is_create or is_resize(attributes)) or not attributes.namespace:
             return
         assert attributes.object is not None
         for account in self._accounts_of(attributes.namespace):
@@ -116,7 +120,7 @@ class ResourceQuota(Plugin):
                     account.remove(event.resource, event.entry)
                 else:
                     account.put(event.resource, event.entry)
-            self._write_status(account)
+            self._write_status(account, event)
 
     def _open_account(self, event: Event) -> None:
         """Open or close the account of a quota that has changed."""
@@ -139,7 +143,11 @@ class ResourceQuota(Plugin):
         accounts[name] = account
         self._observe()
 
-    def _write_status(self, account: _Account) -> None:
+    def _write_status(self, account: _Account, event: Event) -> None:
+        """Write the status if it has changed.
+
+        On a real cluster, the API server counts new objects, and the controller manager everything else.
+        """
         quota, status = account.quota, account.status()
         if quota.get("status") == status or quota["metadata"].get("deletionTimestamp"):
             return
@@ -147,18 +155,25 @@ class ResourceQuota(Plugin):
         name, namespace = account.name, quota["metadata"]["namespace"]
         if registry is not None and registry.has(name, namespace):
             target = registry.open(name, namespace, "status")
-            registry.replace(target, {**target.draft(), "status": status})
+            is_new_object = event.type == "ADDED" and event.resource in account.resources
+            manager = "kube-apiserver" if is_new_object else "kube-controller-manager"
+            call = WriteCall(WriteOptions(field_manager=manager))
+            registry.replace(target, {**target.draft(), "status": status}, call)
 
 
 def _check(account: _Account, attributes: Attributes, obj: JSONObject) -> None:
-    """Raise Forbidden if a new object exceeds a quota."""
+    """Raise Forbidden if a new object exceeds a quota, or the growth of one that exists."""
     qualified, quota = attributes.resource.qualified, account.quota
     hard = {name: Quantity.of(value) for name, value in account.hard.items()}
     asked = {name: value for name, value in _usage(quota, qualified, obj).items() if name in hard}
+    if attributes.old_object is not None:
+        before = _usage(quota, qualified, attributes.old_object)
+        grown = {name: value - before.get(name, Quantity(0)) for name, value in asked.items()}
+        asked = {name: value for name, value in grown.items() if value > Quantity(0)}
     if qualified == "pods" and _in_scope(quota, qualified, obj):
-        unsaid = sorted(each for each in hard if each not in asked and _is_compute(each))
+        unsaid = _unsaid(hard, obj["spec"])
         if unsaid:
-            raise rejection(attributes, f"failed quota: {account.name}: must specify {','.join(unsaid)}")
+            raise rejection(attributes, f"failed quota: {account.name}: must specify {unsaid}")
     used = account.used
     over = sorted(each for each, value in asked.items() if used[each] + value > hard[each])
     if over:
@@ -272,5 +287,15 @@ def _names_namespaces(affinity: JSONObject) -> bool:
     return False
 
 
-def _is_compute(name: str) -> bool:
-    return name.removeprefix("requests.").removeprefix("limits.") in _COMPUTE
+def _unsaid(hard: Collection[str], spec: JSONObject) -> str:
+    """Return which requests and limits of CPU and memory a quota requires of each container, but a Pod lacks."""
+    if spec.get("resources"):
+        return ""
+    missing: dict[str, set[str]] = {}
+    for container in (*spec.get("containers", ()), *(spec.get("initContainers") or ())):
+        resources = container.get("resources") or {}
+        for name in _REQUIRED.intersection(hard):
+            part, _, resource = name.rpartition(".")
+            if resource not in (resources.get(part or "requests") or {}):
+                missing.setdefault(name, set()).add(container["name"])
+    return "; ".join(f"{name} for: {','.join(sorted(containers))}" for name, containers in sorted(missing.items()))

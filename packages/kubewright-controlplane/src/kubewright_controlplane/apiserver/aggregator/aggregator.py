@@ -78,6 +78,7 @@ class Aggregator:
 
     async def close(self) -> None:
         """Stop all checks, and close all connections."""
+        self._local.close()
         for each in list(self._extensions.values()):
             self._forget(each)
         await asyncio.gather(*self._ending, return_exceptions=True)

@@ -14,9 +14,11 @@ import asyncio
 import ssl
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlsplit
+
+from msgspec.structs import replace
 
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Request, Response

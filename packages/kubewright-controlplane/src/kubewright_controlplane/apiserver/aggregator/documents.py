@@ -7,6 +7,7 @@ Follows k8s.io/kube-aggregator pkg/apiserver/handler_discovery.go and pkg/contro
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -15,10 +16,11 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from kubewright.http.message import Response
-from kubewright.machinery.errors import ConfigError, ConnectionFailed
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, DecodeError, RequestTooLarge
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.aggregator.client import ExtensionClients, ExtensionServer
+from kubewright_controlplane.apiserver.endpoints.body import check_nesting
 from kubewright_controlplane.apiserver.endpoints.extensions import ExtensionVersion
 from kubewright_controlplane.apiserver.user import AUTHENTICATED_GROUP, MASTERS_GROUP, UserInfo
 from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady
@@ -26,6 +28,8 @@ from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady
 AGGREGATOR: Final = UserInfo("system:kube-aggregator", (MASTERS_GROUP, AUTHENTICATED_GROUP))
 """The user of requests that nobody sent."""
 
+_LONGEST_DISCOVERY: Final = 1 << 20
+"""Bytes of a discovery document: everybody waits while it is read, and gets it in discovery."""
 _SECONDS: Final = 5.0
 _OPENAPI_SECONDS: Final = 60.0
 _JSON: Final = "application/json"
@@ -92,9 +96,11 @@ async def read_documents(clients: ExtensionClients, server: ExtensionServer, gv:
         raise DocumentFailed(str(error)) from error
     with suppress(*_FAILURES):
         found.openapi_hash = await _openapi_hash(clients, server, gv)
-    with suppress(*_FAILURES):
+    with suppress(*_FAILURES, DecodeError, RequestTooLarge):
         answer = await clients.read(server, "/openapi/v2", AGGREGATOR, _JSON, _OPENAPI_SECONDS)
-        found.swagger = await _whole(answer)
+        document = await _whole(answer)
+        await asyncio.to_thread(check_nesting, document)  # it becomes a part of the document that everybody reads
+        found.swagger = document
     return found
 
 
@@ -103,12 +109,12 @@ async def _discovery(clients: ExtensionClients, server: ExtensionServer, gv: Gro
     if answer.status == 503:
         raise ConnectionFailed(f"service {server.namespace}/{server.name}:{server.port} answered with 503")
     if answer.status == 200 and "as=APIGroupDiscoveryList" in answer.headers.get("content-type", ""):
-        listed = msgspec.json.decode(await _whole(answer), type=_GroupList)
+        listed = msgspec.json.decode(await _discovery_document(answer), type=_GroupList)
         return _resources_of(listed, gv)
     answer = await clients.read(server, gv.path, AGGREGATOR, _JSON, _SECONDS)
     if answer.status != 200:
         raise ConnectionFailed(f"failed to download legacy discovery for {gv.path}: status {answer.status}")
-    return _converted(msgspec.json.decode(await _whole(answer), type=_ResourceList).resources)
+    return _converted(msgspec.json.decode(await _discovery_document(answer), type=_ResourceList).resources)
 
 
 def _resources_of(listed: _GroupList, gv: GroupVersion) -> list[JSONObject]:
@@ -157,6 +163,14 @@ async def _openapi_hash(clients: ExtensionClients, server: ExtensionServer, gv: 
     answer = await clients.read(server, "/openapi/v3", AGGREGATOR, _JSON, _OPENAPI_SECONDS)
     path = msgspec.json.decode(await _whole(answer), type=_Index).paths.get(gv.path[1:], _Path())
     return parse_qs(urlsplit(path.server_relative_url).query).get("hash", [""])[0]
+
+
+async def _discovery_document(answer: Response) -> bytes:
+    """Return the body of a success. Raises ConnectionFailed for any other answer, and for one that is too long."""
+    body = await _whole(answer)
+    if len(body) > _LONGEST_DISCOVERY:
+        raise ConnectionFailed(f"the discovery document has {len(body)} bytes, and may have {_LONGEST_DISCOVERY}")
+    return body
 
 
 async def _whole(answer: Response) -> bytes:

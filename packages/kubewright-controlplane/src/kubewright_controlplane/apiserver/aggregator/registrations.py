@@ -8,7 +8,9 @@ Follows k8s.io/kube-aggregator pkg/controllers/autoregister and pkg/controlplane
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -60,6 +62,10 @@ _VERSIONS: Final = {
 """The priorities of their versions that are not 15."""
 
 
+_TOGETHER: Final = 16
+"""APIServices that are updated before others are served."""
+
+
 class _Version(msgspec.Struct):
     name: str
     served: bool
@@ -86,6 +92,9 @@ class LocalAPIServices:
         self._resources = resources
         self._served: dict[str, set[GroupVersion]] = {}
         """The group versions that each CustomResourceDefinition serves."""
+        self._changed: dict[GroupVersion, None] = {}
+        """Group versions whose APIServices may be out of date."""
+        self._next: asyncio.Handle | None = None
 
     def start(self) -> None:
         built_in = dict(self._built_in())
@@ -94,6 +103,10 @@ class LocalAPIServices:
         self._resources.observe(_DEFINITIONS, self._on_definition)
         self._remove_outdated(built_in)
         self._resources.observe(API_SERVICES, self._on_api_service)
+
+    def close(self) -> None:
+        """Leave the APIServices as they are."""
+        self._changed.clear()
 
     @property
     def _registry(self) -> Registry:
@@ -119,8 +132,17 @@ class LocalAPIServices:
             spec = _decoder.decode(event.entry.data).spec
             now = {GroupVersion(spec.group, each.name) for each in spec.versions if each.served}
             self._served[event.entry.name] = now
-        for gv in sorted(before ^ now, key=str):
+        self._changed |= dict.fromkeys(sorted(before ^ now, key=str))
+        self._sync_some()
+
+    def _sync_some(self) -> None:
+        """Update some APIServices, and others when the event loop has served other requests."""
+        for gv in list(islice(self._changed, _TOGETHER)):
+            del self._changed[gv]
             self._sync(gv)
+        if self._next is not None:
+            self._next.cancel()
+        self._next = asyncio.get_running_loop().call_soon(self._sync_some) if self._changed else None
 
     def _on_api_service(self, event: Event) -> None:
         """Undo what a user changes in an APIService that follows a CustomResourceDefinition."""

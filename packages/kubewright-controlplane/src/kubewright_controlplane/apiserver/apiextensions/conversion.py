@@ -18,10 +18,11 @@ from typing import Any, Final
 import msgspec
 
 from kubewright.machinery import names
-from kubewright.machinery.errors import DecodeError, InternalError
+from kubewright.machinery.errors import DecodeError, InternalError, RequestTooLarge
 from kubewright.machinery.fields import FieldError
 from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.json import JSONObject, is_array, is_object, read_object
+from kubewright_controlplane.apiserver.endpoints.body import check_nesting
 from kubewright_controlplane.apiserver.registry.checks import named
 from kubewright_controlplane.apiserver.registry.conversions import convert
 from kubewright_controlplane.apiserver.registry.model import Convert
@@ -127,15 +128,13 @@ class WebhookConverter:
         source = _kind_text(objects[0])
         try:
             answer = await self._clients.call(self._client_config, _TIMEOUT, msgspec.json.encode(review))
-            converted = _converted_objects(answer, uid, self._review_version)
         except CallFailed as error:
             raise _failed(source, f"failed: {error}") from error
-        if len(converted) != len(objects):
-            raise _failed(source, f"returned {len(converted)} objects, expected {len(objects)}")
-        return [
-            _checked(index, given, found, api_version)
-            for index, (given, found) in enumerate(zip(objects, converted, strict=True))
-        ]
+
+        def read() -> list[JSONObject]:
+            return _read_answer(answer, uid, self._review_version, objects, api_version)
+
+        return await self._clients.steps(f"for {source}", len(answer)).run(read)
 
 
 def _parts(encoded: Sequence[bytes]) -> Iterator[slice]:
@@ -147,6 +146,23 @@ def _parts(encoded: Sequence[bytes]) -> Iterator[slice]:
             start, size = index, 0
         size += len(each)
     yield slice(start, len(encoded))
+
+
+def _read_answer(
+    answer: bytes, uid: str, version: str, objects: Sequence[JSONObject], api_version: str
+) -> list[JSONObject]:
+    """Return the converted objects of an answer. Raises InternalError if they are not what was asked for."""
+    source = _kind_text(objects[0])
+    try:
+        converted = _converted_objects(answer, uid, version)
+    except CallFailed as error:
+        raise _failed(source, f"failed: {error}") from error
+    if len(converted) != len(objects):
+        raise _failed(source, f"returned {len(converted)} objects, expected {len(objects)}")
+    return [
+        _checked(index, given, found, api_version)
+        for index, (given, found) in enumerate(zip(objects, converted, strict=True))
+    ]
 
 
 def _converted_objects(body: bytes, uid: str, version: str) -> list[Any]:
@@ -174,8 +190,9 @@ def _converted_objects(body: bytes, uid: str, version: str) -> list[Any]:
 
 def _decoded(body: bytes) -> JSONObject:
     try:
+        check_nesting(body)
         review: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, DecodeError, RequestTooLarge) as error:
         raise CallFailed(f"couldn't get version/kind; json parse error: {error}") from None
     if not is_object(review):
         raise CallFailed("couldn't get version/kind; json parse error: json: cannot unmarshal value into Go value")

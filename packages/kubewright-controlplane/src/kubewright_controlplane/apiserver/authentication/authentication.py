@@ -170,7 +170,8 @@ def impersonate(request: Request, access: AccessAttributes, authorizer: Authoriz
 
     Raises Forbidden if the user lacks the permission, BadRequest if there are groups, uid or extra but no user.
     """
-    if not any(name.startswith("impersonate-") for name in request.headers):
+    is_possible = "impersonate-" in "\n".join(request.headers)  # cheaper than to look at each name
+    if not is_possible or not any(name.startswith("impersonate-") for name in request.headers):
         return access.user
     wanted = _impersonated_user(request)
     mode = _mode(wanted)

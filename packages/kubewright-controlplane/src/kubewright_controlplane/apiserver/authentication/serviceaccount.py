@@ -10,6 +10,7 @@ Follows k8s.io/kubernetes pkg/serviceaccount.
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ Lookup = Callable[[str, str, str], JSONObject | None]
 """Reads an object by resource, namespace and name."""
 
 _LEEWAY_SECONDS: Final = 60
+_SECRET_ISSUER: Final = "kubernetes/serviceaccount"
+"""The issuer of tokens that are kept in Secrets."""
+_CLAIM: Final = "kubernetes.io/serviceaccount/"
+_INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
 _REMEMBERED: Final = 4096
 
 
@@ -95,6 +100,19 @@ class ServiceAccountTokens:
             }
         )
 
+    def mint_for_secret(self, namespace: str, name: str, uid: str, secret: str) -> str:
+        """Issue a token of a ServiceAccount that is valid as long as the Secret `secret` contains it."""
+        return self._signing_key.sign(
+            {
+                "iss": _SECRET_ISSUER,
+                f"{_CLAIM}namespace": namespace,
+                f"{_CLAIM}secret.name": secret,
+                f"{_CLAIM}service-account.name": name,
+                f"{_CLAIM}service-account.uid": uid,
+                "sub": service_account_name(namespace, name),
+            }
+        )
+
     def authenticate(self, text: str, audiences: Sequence[str]) -> tuple[UserInfo, tuple[str, ...]] | None:
         """Return the user of a token and the `audiences` that it is valid for; None if another issuer made it.
 
@@ -104,11 +122,14 @@ class ServiceAccountTokens:
         if claims is None:
             return None
         own = claims.get("aud") or list(self.audiences)
-        accepted = tuple(each for each in own if each in audiences)
+        wanted = frozenset(audiences)
+        accepted = tuple(each for each in own if each in wanted)
         if not accepted:
             raise InvalidToken(
                 f"token audiences {_shown(own)} is invalid for the target audiences {_shown(audiences)}"
             )  # fmt: skip
+        if claims["iss"] == _SECRET_ISSUER:
+            return self._user_of_secret(text, claims), accepted
         self._check_times(claims)
         private = claims["kubernetes.io"]
         self._check_objects(private)
@@ -126,7 +147,7 @@ class ServiceAccountTokens:
             token = Token.parse(text)
         except InvalidToken:
             return None
-        if token.claims.get("iss") not in self._issuers:
+        if token.claims.get("iss") not in (*self._issuers, _SECRET_ISSUER):
             return None
         key = self._keys.get(str(token.header.get("kid")))
         if key is None:
@@ -137,6 +158,33 @@ class ServiceAccountTokens:
         self._verified[text] = token.claims
         return token.claims
 
+    def _user_of_secret(self, text: str, claims: JSONObject) -> UserInfo:
+        namespace, secret_name, name, uid = (
+            claims.get(f"{_CLAIM}{each}", "")
+            for each in ("namespace", "secret.name", "service-account.name", "service-account.uid")
+        )
+        secret = self._lookup("secrets", namespace, secret_name)
+        if secret is None or secret["metadata"].get("deletionTimestamp"):
+            raise InvalidToken("Token has been invalidated")
+        if _b64_text((secret.get("data") or {}).get("token")) != text:
+            raise InvalidToken("Token does not match server's copy")
+        account = self._account(namespace, name, uid)
+        if account["metadata"].get("deletionTimestamp"):
+            raise InvalidToken(f"ServiceAccount {namespace}/{name} has been deleted")
+        if (secret["metadata"].get("labels") or {}).get(_INVALID_SINCE):
+            raise InvalidToken(f"the token in secret {namespace}/{secret_name} has been marked invalid")
+        return _user({"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}}, "")
+
+    def _account(self, namespace: str, name: str, uid: str) -> JSONObject:
+        """Return the ServiceAccount. Raises InvalidToken unless it has this uid."""
+        account = self._lookup("serviceaccounts", namespace, name)
+        if account is None:
+            raise InvalidToken(f'serviceaccounts "{name}" not found')
+        found = account["metadata"]["uid"]
+        if found != uid:
+            raise InvalidToken(f"service account UID ({found}) does not match claim ({uid})")
+        return account
+
     def _check_times(self, claims: JSONObject) -> None:
         now = self._now().timestamp()
         if now > claims["exp"] + _LEEWAY_SECONDS:
@@ -146,12 +194,7 @@ class ServiceAccountTokens:
 
     def _check_objects(self, private: JSONObject) -> None:
         namespace, ref = private["namespace"], private["serviceaccount"]
-        account = self._lookup("serviceaccounts", namespace, ref["name"])
-        if account is None:
-            raise InvalidToken(f'serviceaccounts "{ref["name"]}" not found')
-        uid = account["metadata"]["uid"]
-        if uid != ref["uid"]:
-            raise InvalidToken(f"service account UID ({uid}) does not match claim ({ref['uid']})")
+        self._account(namespace, ref["name"], ref["uid"])
         for kind in ("pod", "secret", "node"):
             if kind not in private or (kind == "node" and "pod" in private):
                 continue
@@ -173,6 +216,11 @@ def _user(private: JSONObject, token_id: str) -> UserInfo:
                 extra[f"authentication.kubernetes.io/{kind}-uid"] = (private[kind]["uid"],)
     groups = (*service_account_groups(namespace), AUTHENTICATED_GROUP)
     return UserInfo(service_account_name(namespace, account["name"]), groups, account["uid"], extra)
+
+
+def _b64_text(encoded: object) -> str:
+    """Decode the value of a Secret, which was validated when it was written."""
+    return base64.b64decode(encoded).decode("utf-8", "replace") if isinstance(encoded, str) else ""
 
 
 def _shown(values: Sequence[str]) -> str:

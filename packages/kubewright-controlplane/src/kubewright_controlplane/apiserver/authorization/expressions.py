@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubewright.cel.library.authorization import Access, Decision, ResourceCheck
 from kubewright_controlplane.apiserver.authorization.attributes import AccessAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer as RequestAuthorizer
 from kubewright_controlplane.apiserver.user import (
@@ -11,7 +12,6 @@ from kubewright_controlplane.apiserver.user import (
     service_account_groups,
     service_account_name,
 )
-from kubewright_controlplane.schema.cel.library.authorization import Access, Decision, ResourceCheck
 
 
 @dataclass(frozen=True, slots=True)

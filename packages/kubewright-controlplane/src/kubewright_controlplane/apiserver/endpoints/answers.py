@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -50,6 +50,10 @@ _WARNINGS_LIMIT = 4096
 _CUT_WARNING = 256
 _MOST_WARNINGS = 4096
 """Warnings that are looked at; far fewer fit."""
+_DECODED_AT_ONCE = 256 << 10
+"""Bytes that are decoded in one step."""
+_PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -302,13 +306,29 @@ def _as_is(data: bytes) -> bytes:
 def _to_yaml(data: bytes) -> bytes:
     from kubewright.machinery import yaml  # imported for the first YAML answer
 
-    return yaml.dump(decode_json(data)).encode()
+    return yaml.dump(_decoded(data)).encode()
+
+
+def _decoded(data: bytes) -> JSONObject:
+    """Decode an object, or a list whose items are decoded while they are read.
+
+    One step in C that decodes a long list would stop all other threads.
+    """
+    if len(data) < _DECODED_AT_ONCE:
+        return decode_json(data)
+    return {name: _decoded_part(name, bytes(part)) for name, part in _PARTS.decode(data).items()}
+
+
+def _decoded_part(name: str, part: bytes) -> Any:
+    if name == "items" and part.startswith(b"["):
+        return map(msgspec.json.decode, _ITEMS.decode(part))
+    return msgspec.json.decode(part)
 
 
 _ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     JSON: _as_is,
     YAML: _to_yaml,
-    PROTOBUF: lambda data: protobuf.encode(decode_json(data)),
+    PROTOBUF: lambda data: protobuf.encode(_decoded(data)),
 }
 
 
@@ -332,6 +352,7 @@ def indent(request: Request, info: RequestInfo, response: Response) -> None:
     if (
         not isinstance(body, bytes)
         or len(body) > _MOST_INDENTED
+        or "content-encoding" in response.headers
         or not response.headers.get("content-type", "").startswith(JSON)
     ):
         return

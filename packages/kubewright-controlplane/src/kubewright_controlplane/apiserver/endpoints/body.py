@@ -80,7 +80,7 @@ def decode(body: bytes, header: str, expected: GroupVersionKind) -> JSONObject:
         raise UnsupportedMediaType(_UNKNOWN_FORMAT)
     try:
         if kind == PROTOBUF:
-            obj = protobuf.decode(body, expected)
+            obj = _load_protobuf(body, expected)
         else:
             obj = _load_json(body) if kind == JSON else _load_yaml(body)
     except (msgspec.DecodeError, DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -129,6 +129,14 @@ def _delete_options() -> Schema:
     return Schema.from_openapi("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", catalog.components())
 
 
+def _load_protobuf(body: bytes, expected: GroupVersionKind) -> JSONObject:
+    """Decode protobuf. It may have as many objects and lists as JSON, each of which takes two bytes at least."""
+    obj = protobuf.decode(body, expected)
+    if len(body) > 2 * _MOST_PARTS:
+        check_nesting(encode_json(obj))
+    return obj
+
+
 def _load_yaml(body: bytes) -> JSONObject:
     from kubewright.machinery import yaml  # imported for the first YAML body
 
@@ -139,7 +147,7 @@ def _load_json(body: bytes) -> JSONObject:
     """Decode a JSON object. `null` is an object without fields, as in Go."""
     if not body:
         raise DecodeError("unexpected end of JSON input")
-    _check_depth(body)
+    check_nesting(body)
     return {} if body.strip() == b"null" else _read_as_go(body, decode_json)
 
 
@@ -163,7 +171,7 @@ def _paired(escape: re.Match[str]) -> str:
     return "\\ufffd" if escape["single"] else escape[0]
 
 
-def _check_depth(data: bytes) -> None:
+def check_nesting(data: bytes) -> None:
     """Raise DecodeError if JSON is nested too deeply, and RequestTooLarge if it has too many objects and lists.
 
     A document with few brackets cannot be nested deeply.
@@ -388,7 +396,7 @@ def decode_patch(body: bytes, content_type: str) -> Any:
     """Decode a JSON, merge or strategic merge patch. Raises BadRequest if it is malformed."""
     prefix = "" if content_type == STRATEGIC_PATCH else "error decoding patch: "
     try:
-        _check_depth(body)
+        check_nesting(body)
         patch: Any = _read_as_go(body, msgspec.json.decode)
     except (msgspec.DecodeError, DecodeError) as error:
         raise BadRequest(f"{prefix}{_go_error(body, error)}") from error
@@ -433,7 +441,7 @@ def apply_patch(resource: Resource, content_type: str, obj: JSONObject, patch: A
     if content_type == JSON_PATCH:
         patched = json_patch(obj, patch)
         try:
-            _check_depth(encode_json(patched))
+            check_nesting(encode_json(patched))
         except DecodeError as error:
             raise BadRequest(f"error applying patch: {error}") from error
         return patched

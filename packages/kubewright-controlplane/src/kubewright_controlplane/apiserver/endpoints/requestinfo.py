@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 from urllib.parse import parse_qsl, unquote
 
@@ -39,8 +40,12 @@ _MOST_PARTS = 2000
 """Requirements and values of a selector, each of which may be compared with each object."""
 
 
+_SHORT_QUERY = 128
+"""Characters of a query that is kept: clients repeat those of their writes."""
+
+
 class Query:
-    """The query parameters of one request. Of several with the same name, the first one counts."""
+    """The query parameters of a request, which never change. Of several with the same name, the first one counts."""
 
     def __init__(self, text: str) -> None:
         self._values: dict[str, str] = {}
@@ -95,10 +100,15 @@ class RequestInfo:
     """Whether the path names the resource below a namespace."""
 
 
+@lru_cache(256)
+def _short_query(text: str) -> Query:
+    return Query(text)
+
+
 def parse_target(method: str, target: str) -> RequestInfo:
     """Parse a request's target: path and query."""
     path, _, text = target.partition("?")
-    query = Query(text)
+    query = _short_query(text) if len(text) <= _SHORT_QUERY else Query(text)
     if "%" in path:
         path = unquote(path)
     parts = [part for part in path.split("/") if part]
@@ -243,7 +253,7 @@ def _delete_document(query: Query) -> JSONObject:
 
 
 def _dry_run_errors(query: Query) -> list[FieldError]:
-    if all(each == "All" for each in query.dry_run):
+    if not query.dry_run or all(each == "All" for each in query.dry_run):
         return []
     return [not_supported("dryRun", list(query.dry_run), ("All",))]
 

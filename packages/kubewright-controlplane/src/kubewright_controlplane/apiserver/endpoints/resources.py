@@ -29,7 +29,7 @@ from kubewright_controlplane.apiserver.endpoints.answers import (
 from kubewright_controlplane.apiserver.endpoints.requestinfo import RequestInfo
 from kubewright_controlplane.apiserver.endpoints.table import SCALE_PRINTER, TableForm
 from kubewright_controlplane.apiserver.endpoints.watchsockets import watch_over_websocket
-from kubewright_controlplane.apiserver.endpoints.worker import LARGE, Steps, Worker
+from kubewright_controlplane.apiserver.endpoints.worker import LARGE, Steps, Worker, is_large
 from kubewright_controlplane.apiserver.registry.conversions import conversions_for, settle
 from kubewright_controlplane.apiserver.registry.failures import modified, not_found, not_served
 from kubewright_controlplane.apiserver.registry.listing import Listing, Page, parse_revision, reject_future
@@ -164,7 +164,7 @@ class _ResourceRequest:
 
     async def _list(self) -> Response:
         show = self._representation()
-        return answers.document(200, await self._show_page(show, await self._page()), show.content_type)
+        return await self._show_page(show, await self._page())
 
     async def _page(self) -> Page:
         """Return the entries that the request selects."""
@@ -172,15 +172,22 @@ class _ResourceRequest:
         self._steps.are_large = len(listing) > _FEW or listing.comparisons > _FEW_COMPARISONS
         return await self._steps.run(listing.page)
 
-    async def _show_page(self, show: Representation, page: Page) -> bytes:
+    async def _show_page(self, show: Representation, page: Page) -> Response:
         conversions = await conversions_for(self._resource, page.entries)
         few = _FEW_BYTES if show.content_type == answers.JSON else LARGE
         self._steps.are_large = len(page.entries) > _FEW or sum([len(each.data) for each in page.entries]) > few
-        return await settle(lambda: show.page(page), conversions, run=self._steps.run)
+        async with self._steps.answering():
+            body = await settle(lambda: show.page(page), conversions, run=self._steps.run)
+            response = answers.document(200, body, show.content_type)
+            del body
+            if self._steps.are_large:  # others are compressed at last
+                answers.indent(self._request, self._info, response)
+                await answers.compress(self._request, response)
+        return response
 
     async def _watch(self) -> Response:
         show = self._representation()
-        if show.content_type == PROTOBUF:
+        if show.content_type != answers.JSON:
             raise NotAcceptable("only the following media types are accepted: application/json;stream=watch")
         options = requestinfo.watch_options(self._query, self._namespace, self._info.name)
         watch = Watch(self._registry.store, self._resource, options, show, self._clock)
@@ -200,7 +207,7 @@ class _ResourceRequest:
             call = self._write_call("CreateOptions")
             return self._registry.begin_create(self._decode_body(call), self._namespace, call)
 
-        self._steps.are_large = len(self._request.body) > LARGE
+        self._steps.are_large = is_large(self._request.body)
 
         return await self._answer_write(show, await self._write(begin))
 
@@ -237,7 +244,7 @@ class _ResourceRequest:
                 await asyncio.sleep(0)  # let others be served
             with suppress(NotFound):  # another delete came first
                 await self._remove(entry.name, entry.namespace, options)
-        return answers.document(200, await self._show_page(show, page), show.content_type)
+        return await self._show_page(show, page)
 
     async def _delete_options(self) -> DeleteOptions:
         self._steps.are_large = len(self._request.body) > LARGE

@@ -10,6 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from kubewright._runtime.clock import Clock
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.catalog.facts import Column
@@ -73,7 +75,7 @@ class TableForm:
         return self._table({"resourceVersion": version} if version else {}, [self._row(obj)], self._columns())
 
     def listing(self, metadata: JSONObject, items: Iterable[bytes]) -> bytes:
-        rows = [self._row(decode_json(data)) for data in items]
+        rows = [msgspec.Raw(encode_json(self._row(decode_json(data)))) for data in items]
         return self._table(metadata, rows, self._columns())
 
     def watched(self, data: bytes, *, first: bool) -> bytes:

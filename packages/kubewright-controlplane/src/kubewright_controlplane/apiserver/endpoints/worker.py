@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from contextvars import copy_context
 from typing import Final, TypeVar
 
@@ -27,8 +28,18 @@ T = TypeVar("T")
 
 LARGE: Final = 32 * 1024
 """Bytes of a body and of the stored object above which a write is large: the loop needs up to 2 µs for a byte."""
+_MANY_PARTS: Final = 256
+"""Objects in a body above which it is large: with its defaults, each may have ten times as many bytes."""
 _MOST_WAITING: Final = 64
+_ANSWERS: Final = 4
+"""Large answers that are made and compressed at a time."""
 _BUSY: Final = "too many large requests, please try again later"
+
+
+def is_large(body: bytes) -> bool:
+    """Return whether a body is that of a large request."""
+    size = len(body)
+    return size > LARGE or (size > LARGE // 8 and body.count(b"{") > _MANY_PARTS)
 
 
 class Worker:
@@ -37,6 +48,19 @@ class Worker:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kubewright-worker")
         self._turns = Turns()
+        self._answers = Turns(_ANSWERS)
+
+    @asynccontextmanager
+    async def answering(self, user: str) -> AsyncGenerator[None]:
+        """Make a large answer inside this block. Others wait before it, so few answers are in memory.
+
+        Raises TooManyRequests.
+        """
+        await self._answers.take(user)
+        try:
+            yield
+        finally:
+            self._answers.release()
 
     async def run(self, step: Callable[[], T], user: str) -> T:
         """Return the result of a step, which runs when it is the user's turn. Raises LoopNeeded and TooManyRequests."""
@@ -58,19 +82,19 @@ class Worker:
 
 
 class Turns:
-    """Whose turn it is: each user has a queue, and the queues take turns.
+    """Whose turn it is: each user has a queue, and the queues take turns. `most` requests have one at a time.
 
     If too many requests wait, the newest of the user who has most of them is rejected.
     """
 
-    def __init__(self) -> None:
-        self._taken = False
+    def __init__(self, most: int = 1) -> None:
+        self._free = most
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def take(self, user: str) -> None:
         """Wait for a turn. Raises TooManyRequests."""
-        if not self._taken:
-            self._taken = True
+        if self._free:
+            self._free -= 1
             return
         if sum(map(len, self._queues.values())) >= _MOST_WAITING:
             self._make_room(user)
@@ -87,13 +111,15 @@ class Turns:
 
     def release(self) -> None:
         """Give the turn to the next user."""
-        self._taken = False
-        while self._queues and not self._taken:
+        self._free += 1
+        while self._queues and self._free:
             user, queue = self._queues.popitem(last=False)
-            while queue and not self._taken:
+            has_turn = False
+            while queue and not has_turn:
                 turn = queue.popleft()
                 if not turn.done():  # it was cancelled, and its request has not removed it yet
-                    self._taken = True
+                    self._free -= 1
+                    has_turn = True
                     turn.set_result(None)
             if queue:
                 self._queues[user] = queue
@@ -132,6 +158,15 @@ class Steps:
                 return await self._worker.run(step, self._user)
             except LoopNeeded as needed:
                 needed.call()
+
+    @asynccontextmanager
+    async def answering(self) -> AsyncGenerator[None]:
+        """Make an answer inside this block, which waits for its turn if it is large. Raises TooManyRequests."""
+        if not self.are_large:
+            yield
+            return
+        async with self._worker.answering(self._user):
+            yield
 
     async def run_once(self, step: Callable[[], T]) -> T:
         """Return the result of a step that cannot begin again. Raises StepTooLong if the event loop cannot run it."""

@@ -13,7 +13,7 @@ from kubewright_controlplane.apiserver.kinds import devicespecs
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
+from kubewright_controlplane.apiserver.registry.model import RESET_BY_STATUS, Strategy
 
 
 def strategies(server: ServerParts) -> Mapping[str, Strategy]:
@@ -46,6 +46,8 @@ class ResourceSliceStrategy(Strategy):
 
 
 class ResourceClaimStrategy(PlainStrategy):
+    metadata_without_status = RESET_BY_STATUS
+
     def validate_create(self, obj: JSONObject) -> list[FieldError]:
         return devicespecs.claim_errors("spec", obj.get("spec") or {})
 

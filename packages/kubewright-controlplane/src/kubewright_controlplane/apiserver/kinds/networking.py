@@ -15,7 +15,7 @@ from kubewright_controlplane.apiserver.kinds.core import addresses
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.kinds.networkpolicy import NetworkPolicyStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
+from kubewright_controlplane.apiserver.registry.model import RESET_BY_STATUS, Attributes, Strategy
 
 _SCOPES: Final = ("Cluster", "Namespace")
 _LONGEST_CONTROLLER: Final = 250
@@ -60,6 +60,8 @@ class IPAddressStrategy(PlainStrategy):
 
 class ServiceCIDRStrategy(PlainStrategy):
     """A range of the addresses of Services."""
+
+    metadata_without_status = RESET_BY_STATUS
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = {}

@@ -20,7 +20,7 @@ from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.core import claims, nodeselectors, volumesources
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
+from kubewright_controlplane.apiserver.registry.model import RESET_BY_STATUS, Attributes, Strategy
 
 _GROUP_POLICIES: Final = ("File", "None", "ReadWriteOnceWithFSType")
 _LIFECYCLES: Final = ("Persistent", "Ephemeral")
@@ -158,6 +158,8 @@ class CapacityStrategy(ConditionalUpdateStrategy):
 
 
 class AttachmentStrategy(ConditionalUpdateStrategy):
+    metadata_without_status = RESET_BY_STATUS
+
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec: JSONObject = obj.get("spec") or {}
         errors = volumesources.driver_errors("spec.attacher", spec.get("attacher") or "")

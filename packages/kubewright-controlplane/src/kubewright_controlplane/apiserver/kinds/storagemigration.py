@@ -15,7 +15,7 @@ from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.kinds.generic import PlainStrategy
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Strategy
+from kubewright_controlplane.apiserver.registry.model import RESET_BY_STATUS, Strategy
 
 _RESOURCE_VERSION: Final = re.compile(r"[1-9][0-9]*", re.ASCII)
 _CONDITION_FIELDS: Final = ("type", "status", "observedGeneration", "lastTransitionTime", "reason", "message")
@@ -29,6 +29,7 @@ def strategies(server: ServerParts) -> Mapping[str, Strategy]:
 
 
 class StorageVersionMigrationStrategy(PlainStrategy):
+    metadata_without_status = RESET_BY_STATUS
     allow_unconditional_update = False
 
     def default(self, obj: JSONObject) -> None:

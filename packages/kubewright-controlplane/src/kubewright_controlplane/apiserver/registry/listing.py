@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
@@ -84,12 +84,13 @@ def matcher(resource: Resource, selection: Selection) -> Matcher | None:
     labels, fields = selection.labels, _stored_names(resource, selection.fields)
     if selection.everything:
         return None
+    labels_match, fields_match = labels.matcher(), fields.matcher()
     if fields.empty:
-        return lambda entry: labels.matches(entry.labels)
+        return lambda entry: labels_match(entry.labels)
 
     def matches(entry: Entry) -> bool:
         own = {"metadata.name": entry.name, "metadata.namespace": entry.namespace, **entry.fields}
-        return fields.matches(own) and labels.matches(entry.labels)
+        return fields_match(own) and labels_match(entry.labels)
 
     return matches
 
@@ -98,7 +99,9 @@ def _stored_names(resource: Resource, fields: FieldSelector) -> FieldSelector:
     names = resource.strategy.stored_field_names
     if not names:
         return fields
-    return FieldSelector(tuple(replace(each, field=names.get(each.field, each.field)) for each in fields.requirements))
+    return FieldSelector(
+        tuple(replace_struct(each, field=names.get(each.field, each.field)) for each in fields.requirements)
+    )
 
 
 def _is_selectable(resource: Resource, field: str) -> bool:
@@ -134,8 +137,7 @@ class Listing:
     @property
     def comparisons(self) -> int:
         """How often a label or a field may have to be compared."""
-        labels, fields = self._selection.labels.requirements, self._selection.fields.requirements
-        return len(self._entries) * (len(fields) + sum(1 + len(each.values) // 8 for each in labels))
+        return len(self._entries) * self._selection.comparisons
 
     def page(self) -> Page:
         """Return the selected entries. Any thread may call it."""

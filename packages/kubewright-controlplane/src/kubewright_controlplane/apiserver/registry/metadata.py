@@ -5,9 +5,9 @@ Follows k8s.io/apimachinery/pkg/api/validation/objectmeta.go and apiserver's reg
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from kubewright.machinery import names, time
 from kubewright.machinery.errors import BadRequest, InternalError
@@ -78,7 +78,7 @@ def drop_server_owned(metadata: JSONObject) -> None:
 def fill_for_create(metadata: JSONObject, now: datetime) -> None:
     """Set the metadata that only the server assigns to a new object."""
     drop_server_owned(metadata)
-    metadata["uid"] = str(uuid.uuid4())
+    metadata["uid"] = names.generate_uid()
     metadata["creationTimestamp"] = time.format(now)
     if not metadata.get("name") and metadata.get("generateName"):
         generate_name(metadata)

@@ -172,6 +172,10 @@ class Connection(Subresource):
         raise NotImplementedError
 
 
+RESET_BY_STATUS: Final = ("deletionTimestamp", "labels", "annotations", "finalizers", "ownerReferences")
+"""The fields of the metadata that newer kinds protect from writes of the status."""
+
+
 class Strategy:
     """The behavior of a kind beyond its schema. Subclasses override what differs from a plain custom resource.
 
@@ -191,6 +195,8 @@ class Strategy:
     """DELETE that removes the object immediately answers with the object, not with a Status."""
     has_generation: bool = True
     """metadata.generation rises when anything outside metadata and status changes. False: it has none."""
+    metadata_without_status: tuple[str, ...] = ()
+    """Fields of the metadata that a write of the status never changes."""
     default_grace_seconds: int | None = None
     """Grace period of a delete that does not specify one. None: the kind is always deleted immediately."""
     deprecation_warning: str = ""

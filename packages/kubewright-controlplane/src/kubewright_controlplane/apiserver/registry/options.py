@@ -123,6 +123,11 @@ class Selection:
         """Whether there is no selector other than the namespace."""
         return self.labels.empty and self.fields.empty
 
+    @property
+    def comparisons(self) -> int:
+        """How often a label or a field may have to be compared for one object."""
+        return len(self.fields.requirements) + sum(1 + len(each.values) // 8 for each in self.labels.requirements)
+
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:

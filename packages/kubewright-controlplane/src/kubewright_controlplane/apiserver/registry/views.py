@@ -41,7 +41,9 @@ class StatusView(View):
             if "managedFields" in metadata:
                 new["metadata"]["managedFields"] = metadata["managedFields"]
         else:
-            new["metadata"] = view["metadata"]
+            fixed = attributes.resource.strategy.metadata_without_status
+            given = {key: value for key, value in view["metadata"].items() if key not in fixed}
+            new["metadata"] = given | {key: old["metadata"][key] for key in fixed if key in old["metadata"]}
         if "status" in view:
             new["status"] = view["status"]
         return new

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import islice
 from typing import Protocol
 
 from kubewright._runtime.clock import Clock, Timer
@@ -30,8 +29,11 @@ from kubewright_controlplane.apiserver.storage.store import Store
 
 BOOKMARK_SECONDS = 60.0
 _SHORTEST_WATCH_SECONDS = 1800.0
-_INITIAL_TOGETHER = 256
-"""Objects that are sent before others are served."""
+_TOGETHER = 256
+"""Objects or events that are looked at before others are served."""
+_TOGETHER_BYTES = 512 << 10
+_TOGETHER_COMPARISONS = 20_000
+"""Labels and fields that are compared before others are served."""
 
 
 class FrameEncoder(Protocol):
@@ -73,7 +75,10 @@ class Watch:
         self._clock = clock
         self._resource = resource
         self._initial: Iterator[Entry] | None = None
-        """The objects that precede the events and are not sent yet; None: all are sent."""
+        """The objects that precede the events and have not been looked at yet; None: all have been."""
+        self._together = max(1, min(_TOGETHER, _TOGETHER_COMPARISONS // max(1, options.selection.comparisons)))
+        self._has_more = False
+        """Whether the last turn ended before all objects and events had been looked at."""
         self._initial_events_end = 0
         """The revision of the bookmark after them; 0: there is none."""
         self._error: APIError | None = None
@@ -104,7 +109,7 @@ class Watch:
         if not state_first:
             return
         entries = store.scan(resource.storage, namespace=selection.namespace)
-        self._initial = filter(self._matches, entries) if self._matches is not None else iter(entries)
+        self._initial = iter(entries)
         if options.bookmarks and (options.initial_events or not options.resource_version):
             self._initial_events_end = store.revision
 
@@ -113,11 +118,13 @@ class Watch:
 
     async def __anext__(self) -> bytes:
         while True:
-            if self._initial is not None and self._has_sent:
+            if self._has_more:
                 await asyncio.sleep(0)  # let others be served
             chunk = self._next() if self._resource.converter is None else await self._next_converted()
             if chunk:
                 return chunk
+            if self._has_more and not self._finished:
+                continue
             if self._finished or self._cursor.closed:
                 await self.aclose()
                 raise StopAsyncIteration
@@ -152,26 +159,40 @@ class Watch:
 
     def _take(self) -> tuple[Sequence[Entry], Sequence[Event]]:
         """Return the next initial objects, or, when all have been returned, the events since the last call."""
-        initial: Sequence[Entry] = ()
-        if self._initial is not None:
-            initial = list(islice(self._initial, _INITIAL_TOGETHER))
-            self._initial = self._initial if len(initial) == _INITIAL_TOGETHER else None
-        if initial or self._initial_events_end or self._finished:
+        initial = self._take_initial()
+        self._has_more = self._initial is not None
+        if initial or self._has_more or self._initial_events_end or self._finished:
             return initial, ()
         try:
-            events = self._cursor.take()
+            events = self._cursor.take(self._together, _TOGETHER_BYTES)
         except Gone as gone:
             self._fail(gone)
             return (), ()
+        self._has_more = self._cursor.is_behind
         if self._future_revision:
             events = [event for event in events if event.revision > self._future_revision]
         return (), events
+
+    def _take_initial(self) -> Sequence[Entry]:
+        """Return the selected ones of the next objects that precede the events."""
+        if self._initial is None:
+            return ()
+        size, selected = 0, list[Entry]()
+        matches = self._matches
+        for seen, entry in enumerate(self._initial, 1):
+            if matches is None or matches(entry):
+                selected.append(entry)
+                size += len(entry.data)
+            if seen >= self._together or size > _TOGETHER_BYTES:
+                return selected
+        self._initial = None
+        return selected
 
     def _encode(self, initial: Sequence[Entry], events: Sequence[Event]) -> bytes:
         if self._error is not None:
             error, self._error = self._error, None
             return self._frames.error(error)
-        if initial or self._initial_events_end:
+        if initial or self._initial is not None or self._initial_events_end:
             return self._encode_initial(initial)
         chunk = b"".join([self._event_frame(event) for event in events])
         if not chunk and self._bookmark_due and self._store.revision >= self._future_revision:

@@ -253,7 +253,8 @@ class Update:
         self._is_unchanged = self._equals_stored(new)
 
     def _equals_stored(self, new: JSONObject) -> bool:
-        return new == self._target.old and equal(new, self._target.old)
+        old = self._target.old
+        return (new == old and equal(new, old)) or _differs_in_times(new, old)
 
     def _prepare(self, new: JSONObject) -> list[FieldError]:
         """Normalize and validate an update. Returns the errors found."""
@@ -298,6 +299,17 @@ class Update:
         registry.remove(new)
         metadata["resourceVersion"] = target.old["metadata"]["resourceVersion"]  # the answer of a real API server
         return WriteResult(resource, registry.uncommitted(new), new, removed=True)
+
+
+def _differs_in_times(new: JSONObject, old: JSONObject) -> bool:
+    """Return whether only times in managedFields differ, as after an apply whose effect a default undoes."""
+    entries, before = new["metadata"].get("managedFields"), old["metadata"].get("managedFields")
+    if not entries or not before or len(entries) != len(before) or entries == before:
+        return False
+    if any({**one, "time": None} != {**other, "time": None} for one, other in zip(entries, before, strict=True)):
+        return False
+    restored = {**new, "metadata": {**new["metadata"], "managedFields": before}}
+    return restored == old and equal(restored, old)
 
 
 class Delete:

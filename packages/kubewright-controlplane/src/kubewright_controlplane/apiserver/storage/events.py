@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from kubewright.machinery.errors import Gone
 
@@ -27,9 +28,12 @@ _LARGEST = 16 << 20
 """The size in bytes above which older events are dropped, even if there are few."""
 
 
-@dataclass(slots=True, eq=False)
-class Entry:
-    """One stored object: its bytes, and the values that selectors match. Never changes."""
+class Entry(msgspec.Struct, eq=False, gc=False):
+    """One stored object: its bytes, and the values that selectors match. Never changes.
+
+    Python's garbage collector does not look at entries and events, so its pauses do not grow with their number. They
+    never refer to themselves.
+    """
 
     key: str
     """`namespace/name`, or the name alone."""
@@ -56,8 +60,7 @@ class Entry:
         return self.key.rpartition("/")[2]
 
 
-@dataclass(slots=True, eq=False)
-class Event:
+class Event(msgspec.Struct, eq=False, gc=False):
     """One commit. A DELETED event's entry is the object's last state with the revision of the deletion."""
 
     type: EventType
@@ -65,7 +68,7 @@ class Event:
     revision: int
     entry: Entry
     previous: Entry | None
-    frames: dict[object, bytes] = field(default_factory=dict[object, bytes])
+    frames: dict[object, bytes] = msgspec.field(default_factory=dict[object, bytes])
     """Frames encoded for watches, by representation. The first watch encodes one, and all others share it."""
 
 
@@ -146,17 +149,28 @@ class Cursor:
         self._waiter: asyncio.Future[None] | None = None
         history.cursors.add(self)
 
-    def take(self) -> list[Event]:
-        """Return the events since the last call. Raises Gone if some of them were dropped."""
+    def take(self, most: int | None = None, most_bytes: int | None = None) -> list[Event]:
+        """Return the events since the last call. Raises Gone if some of them were dropped.
+
+        With limits, they are the first of them: at most `most` events, and about `most_bytes` bytes, counted before
+        those under other prefixes are left out.
+        """
         history = self._history
         start = self._position - history.dropped
         if start < 0:
             raise Gone(f"too old resource version: the watcher fell {-start} events behind what is kept")
-        events = history.events[start:]
+        events = history.events[start:] if most is None else history.events[start : start + most]
+        if most_bytes is not None and len(events) > 1:
+            events = _up_to(events, most_bytes)
         self._position += len(events)
         if self._prefix:
             return [event for event in events if event.entry.key.startswith(self._prefix)]
         return events
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are events that have not been taken."""
+        return self._position < self._history.dropped + len(self._history.events)
 
     async def wait(self) -> None:
         """Wait until there may be new events, until `wake` is called, or until the cursor is closed."""
@@ -187,3 +201,12 @@ class Cursor:
         self.closed = True
         self._history.cursors.discard(self)
         self.wake()
+
+
+def _up_to(events: list[Event], size: int) -> list[Event]:
+    """Return the first events, up to the one whose object exceeds a size in bytes of all together."""
+    for place, event in enumerate(events, 1):
+        size -= len(event.entry.data)
+        if size < 0:
+            return events[:place]
+    return events

@@ -7,6 +7,7 @@ Guarantees
     it to others, and any other redirect without the review, which no webhook can answer.
     At most `_MAX_CALLS` calls of one webhook run at a time; others wait, within their timeout. So a webhook whose
     calls cause further calls of itself comes to an end.
+    A large answer is read on the worker, where webhooks take turns with users.
 
 Follows k8s.io/apiserver pkg/util/webhook/client.go and k8s.io/client-go/rest for the texts of errors.
 """
@@ -30,6 +31,7 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Request, Response
 from kubewright.machinery.errors import ConfigError, ConnectionFailed
 from kubewright.machinery.json import JSONObject
+from kubewright_controlplane.apiserver.endpoints.worker import LARGE, Steps, Worker
 from kubewright_controlplane.apiserver.webhooks.services import ServiceNotReady, ServiceResolver
 
 _MAX_ANSWER: Final = 16 * 1024 * 1024
@@ -71,8 +73,9 @@ class _Endpoint:
 class WebhookClients:
     """Calls webhooks. `handlers` are those that run in this process, by host name (`hooks.test`, `name.ns.svc`)."""
 
-    def __init__(self, services: ServiceResolver, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, services: ServiceResolver, handlers: Mapping[str, Handler], worker: Worker) -> None:
         self._services = services
+        self._worker = worker
         self._handlers = handlers
         self._clients: OrderedDict[_Endpoint, HTTPClient] = OrderedDict()
         self._turns: dict[str, asyncio.Semaphore] = {}
@@ -100,6 +103,12 @@ class WebhookClients:
             content_type = response.headers.get("content-type") or "application/json"
             raise CallFailed(f"0-length response with status code: {response.status} and content type: {content_type}")
         return answer
+
+    def steps(self, webhook: str, size: int) -> Steps:
+        """Return how steps run that read an answer of a webhook: on the worker if it is large."""
+        steps = Steps(self._worker, f"webhook {webhook}")
+        steps.are_large = size > LARGE
+        return steps
 
     async def close(self) -> None:
         """Close all connections. Calls that run fail."""

@@ -47,7 +47,7 @@ from kubewright_controlplane.controllers.autoscaling import replicas
 from kubewright_controlplane.controllers.autoscaling.custommetrics import CustomMetrics, shown_selector
 from kubewright_controlplane.controllers.autoscaling.limits import Record
 from kubewright_controlplane.controllers.autoscaling.replicas import MetricFailed, Proposal, Tolerance
-from kubewright_controlplane.controllers.autoscaling.usage import MetricsAPI, UsageSource
+from kubewright_controlplane.controllers.autoscaling.usage import FETCH, MetricsAPI, UsageSource, refusal
 
 _UNABLE: Final = "the HPA controller was unable to get the target's current scale: "
 
@@ -313,11 +313,14 @@ class AutoscalerReconciler:
         current: int,
     ) -> Proposal:
         pods = list(await ctx.list(Pod, labels=selector))
-        samples = await self._usage.read(name, ctx.request.namespace or "", selector, pods)
+        getting = f"unable to get metrics for resource {name}: "
+        try:
+            samples = await self._usage.read(name, ctx.request.namespace or "", selector, pods)
+        except APIError as error:
+            why = f"{FETCH} resource metrics API: {refusal(error, 'get pods.metrics.k8s.io')}"
+            raise MetricFailed(getting + why) from error
         if not samples:
-            raise MetricFailed(
-                f"unable to get metrics for resource {name}: no metrics returned from resource metrics API"
-            )
+            raise MetricFailed(f"{getting}no metrics returned from resource metrics API")
         groups = replicas.Groups.of(pods, samples, name, container, self._clock.now())
         if not groups.values:
             raise MetricFailed("did not receive metrics for targeted pods (pods might be unready)")

@@ -19,12 +19,11 @@ from kubewright.machinery.gvk import GroupVersion
 from kubewright.machinery.quantity import Quantity
 from kubewright.machinery.selectors import Selector
 from kubewright_controlplane.controllers.autoscaling.replicas import MetricFailed
-from kubewright_controlplane.controllers.autoscaling.usage import Sample
+from kubewright_controlplane.controllers.autoscaling.usage import FETCH, Sample, refusal
 
 _CUSTOM: Final = "custom.metrics.k8s.io"
 _CUSTOM_VERSIONS: Final = ("v1beta2", "v1beta1")
 _EXTERNAL: Final = "external.metrics.k8s.io"
-_FETCH: Final = "unable to fetch metrics from"
 
 
 class _Described(msgspec.Struct):
@@ -72,7 +71,7 @@ class CustomMetrics:
             raise MetricFailed(f"unable to get metric {metric.name}: {where}/{error}") from error
         if len(found) != 1:
             why = f"the custom metrics API server returned {len(found)} results when we asked for exactly one"
-            raise MetricFailed(f"unable to get metric {metric.name}: {where}/{_FETCH} custom metrics API: {why}")
+            raise MetricFailed(f"unable to get metric {metric.name}: {where}/{FETCH} custom metrics API: {why}")
         return found[0].milli
 
     async def external(self, namespace: str, metric: MetricIdentifier) -> int:
@@ -83,9 +82,10 @@ class CustomMetrics:
         try:
             found = await self._read(path, query)
         except APIError as error:
-            why = f"the server could not find the requested resource (get {metric.name}.{_EXTERNAL})"
-            reason = why if _is_absent(error) else str(error)
-            raise MetricFailed(f"{which}: {_FETCH} external metrics API: {reason}") from error
+            request = f"get {metric.name}.{_EXTERNAL}"
+            why = f"the server could not find the requested resource ({request})"
+            reason = why if _is_absent(error) else refusal(error, request)
+            raise MetricFailed(f"{which}: {FETCH} external metrics API: {reason}") from error
         if not found:
             raise MetricFailed(f"{which}: no metrics returned from external metrics API")
         return sum(each.milli for each in found)
@@ -98,7 +98,7 @@ class CustomMetrics:
         try:
             kind = await self._mapper.kind(ref.api_version or "v1", ref.kind)
         except (APIError, ConfigError) as error:
-            raise MetricFailed(f"{_FETCH} custom metrics API: {error}") from error
+            raise MetricFailed(f"{FETCH} custom metrics API: {error}") from error
         resource = f"{kind.__api__.plural}.{gv.group}" if gv.group else kind.__api__.plural
         return f"namespaces/{namespace}/{resource}/{quote(ref.name)}/{quote(metric)}"
 
@@ -112,8 +112,10 @@ class CustomMetrics:
                 return await self._read(f"/apis/{_CUSTOM}/{version}/{path}", query)
             except APIError as error:
                 if not _is_absent(error):
-                    raise MetricFailed(f"{_FETCH} custom metrics API: {error}") from error
-        raise MetricFailed(f"{_FETCH} custom metrics API: no custom metrics API ({_CUSTOM}) registered")
+                    resource, name = path.removeprefix("namespaces/").split("/")[1:3]
+                    request = f"get {resource}.{_CUSTOM} {name.replace('%2A', '*')}"
+                    raise MetricFailed(f"{FETCH} custom metrics API: {refusal(error, request)}") from error
+        raise MetricFailed(f"{FETCH} custom metrics API: no custom metrics API ({_CUSTOM}) registered")
 
     async def _read(self, path: str, query: dict[str, str]) -> list[_Value]:
         data = await self._live.rest.request("GET", path, query)

@@ -20,7 +20,15 @@ from kubewright.machinery.quantity import Quantity
 PREFIX: Final = "simulation.kubewright.dev/"
 _KWOK: Final = "kwok.x-k8s.io/usage-"
 """The prefix of kwok's annotations, which mean the same."""
+FETCH: Final = "unable to fetch metrics from"
 _IDLE: Final = {"cpu": "1m", "memory": "1Mi"}
+
+
+def refusal(error: APIError, request: str) -> str:
+    """Return the error of a request for metrics, such as `get pods.metrics.k8s.io`, in the words of Go's client."""
+    if error.code == 503 and error.status.details is None:
+        return f"the server is currently unable to handle the request ({request})"
+    return str(error)
 
 
 class Sample(NamedTuple):

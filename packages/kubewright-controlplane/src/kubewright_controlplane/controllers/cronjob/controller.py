@@ -7,7 +7,7 @@ Follows kubernetes/pkg/controller/cronjob.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -37,7 +37,8 @@ class CronJobReconciler:
         cron_job, now = ctx.object, self._clock.now()
         jobs = list(await ctx.list(Job, owned=True))
         status = _status(cron_job, jobs)
-        await self._tidy(ctx, jobs)
+        deleted = await self._tidy(ctx, jobs)
+        _report_ended(ctx, jobs, deleted)
         times = self._schedule(ctx)
         if times is not None and times.after(cron_job.metadata.creation_timestamp or now) is None:
             note = f"invalid schedule: {cron_job.spec.schedule} : {_NEVER}"
@@ -70,7 +71,7 @@ class CronJobReconciler:
         if policy == "Replace":
             for job in jobs:
                 if _end(job) is None:
-                    await ctx.delete(job, propagation="Background")
+                    await _delete(ctx, job)
             status.active = []
         try:
             made = await ctx.create(_job(cron_job, due))
@@ -81,9 +82,10 @@ class CronJobReconciler:
             status.active = [*status.active, reference_to(made)]
         status.last_schedule_time = due
 
-    async def _tidy(self, ctx: Context[CronJob], jobs: Sequence[Job]) -> None:
-        """Delete the oldest Jobs beyond the history limits."""
+    async def _tidy(self, ctx: Context[CronJob], jobs: Sequence[Job]) -> set[str]:
+        """Delete the oldest Jobs beyond the history limits. Returns the UIDs of the deleted Jobs."""
         spec = ctx.object.spec
+        deleted: set[str] = set()
         for kind, limit in (
             ("Complete", spec.successful_jobs_history_limit),
             ("Failed", spec.failed_jobs_history_limit),
@@ -91,7 +93,29 @@ class CronJobReconciler:
             ended = [job for job in jobs if _end(job) == kind and job.metadata.deletion_timestamp is None]
             ended.sort(key=lambda job: (str(job.status.start_time), job.metadata.name))
             for job in ended[: len(ended) - limit] if limit is not None and len(ended) > limit else ():
-                await ctx.delete(job, propagation="Background")
+                await _delete(ctx, job)
+                deleted.add(job.metadata.uid)
+        return deleted
+
+
+async def _delete(ctx: Context[CronJob], job: Job) -> None:
+    await ctx.delete(job, propagation="Background")
+    ctx.events.normal(ctx.object, "SuccessfulDelete", f"Deleted job {job.metadata.name}", action="Delete")
+
+
+def _report_ended(ctx: Context[CronJob], jobs: Sequence[Job], deleted: Collection[str]) -> None:
+    """Record which of the active Jobs have ended or no longer exist, except those just deleted."""
+    by_uid = {job.metadata.uid: job for job in jobs}
+    for each in ctx.object.status.active:
+        if each.uid in deleted:
+            continue
+        job = by_uid.get(each.uid or "")
+        end = _end(job) if job is not None else None
+        if job is None:
+            ctx.events.normal(ctx.object, "MissingJob", f"Active job went missing: {each.name}", action="Check")
+        elif end is not None:
+            note = f"Saw completed job: {each.name}, condition: {end}"
+            ctx.events.normal(ctx.object, "SawCompletedJob", note, action="Check")
 
 
 def _due(cron_job: CronJob, times: cron.Schedule | cron.FixedDelay, now: datetime) -> datetime | None:

@@ -37,6 +37,8 @@ class DaemonSetReconciler:
             by_node.setdefault(placing.node_of(pod), []).append(pod)
         plan = Plan(daemon_set, list(await ctx.list(Node)), hash_of(revisions.newest), self._clock.now())
         step = plan.next(by_node)
+        for pod in step.delete:
+            _report_ended(ctx, pod)
         try:
             await delete_pods(ctx, step.delete)
             hashed = hash_of(revisions.newest)
@@ -88,6 +90,15 @@ def _status(
         collision_count=revisions.collisions or None,
         conditions=daemon_set.status.conditions,
     )
+
+
+def _report_ended(ctx: Context[DaemonSet], pod: Pod) -> None:
+    """Record why a Pod that has ended is deleted."""
+    where = f"daemon pod {pod.metadata.namespace}/{pod.metadata.name} on node {placing.node_of(pod)}, will try to"
+    if pod.status.phase == "Failed":
+        ctx.events.warning(ctx.object, "FailedDaemonPod", f"Found failed {where} kill it", action="Delete")
+    elif pod.status.phase == "Succeeded":
+        ctx.events.normal(ctx.object, "SucceededDaemonPod", f"Found succeeded {where} delete it", action="Delete")
 
 
 def _every_set(_: Node, daemon_sets: Lister[DaemonSet]) -> Iterable[Request]:

@@ -37,12 +37,15 @@ _TOLERATED: Final = (
 )
 _ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 _FIELD: Final = "metadata.name"
+_GENERATION: Final = "deprecated.daemonset.template.generation"
+_GENERATION_LABEL: Final = "pod-template-generation"
 
 
 def build_pod(daemon_set: DaemonSet, revision_hash: str, node: str) -> Pod:
     """Return the Pod for a node."""
     pod = pod_of(daemon_set, daemon_set.spec.template)
-    pod.metadata.labels[REVISION_HASH] = revision_hash
+    generation = daemon_set.metadata.annotations.get(_GENERATION, "")
+    pod.metadata.labels |= {REVISION_HASH: revision_hash, **({_GENERATION_LABEL: generation} if generation else {})}
     pod.spec = msgspec.structs.replace(
         pod.spec, affinity=_tied(pod.spec.affinity, node), tolerations=tolerations(daemon_set.spec.template)
     )

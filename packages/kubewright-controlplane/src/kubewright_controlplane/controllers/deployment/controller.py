@@ -48,10 +48,12 @@ class DeploymentReconciler:
         known = [*olds, *([new] if new else [])]
         if deployment.spec.paused or rollout.is_scaling(deployment, known):
             if new is not None:
+                new = await self._refresh(ctx, new, _next_revision(olds), keep_sizes=True)
                 await self._record_revision(ctx, new)
             sizes = rollout.scale(deployment, new, olds)
         else:
-            new = await self._new(ctx, new, olds)
+            if new is not None or not rollout.waits_for_old_pods(deployment, olds):
+                new = await self._new(ctx, new, olds)
             sizes = rollout.roll(deployment, new, olds)
         await self._resize(ctx, sizes)
         if deployment.spec.paused or rollout.is_complete(deployment, new):
@@ -61,7 +63,7 @@ class DeploymentReconciler:
     async def _new(self, ctx: Context[Deployment], new: ReplicaSet | None, olds: Sequence[ReplicaSet]) -> ReplicaSet:
         """Return the ReplicaSet of the current template, after it is created or has the newest revision."""
         deployment = ctx.object
-        revision = max((replicasets.revision_of(old) for old in olds), default=0) + 1
+        revision = _next_revision(olds)
         if new is None:
             new = await self._create(ctx, replicasets.build(deployment, olds, revision))
         else:
@@ -102,10 +104,19 @@ class DeploymentReconciler:
         await ctx.update_status(creation_failed(ctx.object, message, self._clock.now()))
         ctx.events.warning(ctx.object, "ReplicaSetCreateError", message, action="Create")
 
-    async def _refresh(self, ctx: Context[Deployment], new: ReplicaSet, revision: int) -> ReplicaSet:
+    async def _refresh(
+        self, ctx: Context[Deployment], new: ReplicaSet, revision: int, *, keep_sizes: bool = False
+    ) -> ReplicaSet:
+        """Copy the Deployment's annotations and `minReadySeconds`.
+
+        `keep_sizes` keeps the annotations with the sizes at the last scaling, by which the next one is proportional.
+        """
         deployment = ctx.object
         newest = max(revision, replicasets.revision_of(new))
         annotations = replicasets.annotations_for(deployment, new.metadata.annotations, newest)
+        if keep_sizes:
+            before = new.metadata.annotations
+            annotations |= {key: before[key] for key in rollout.size_annotations(deployment) if key in before}
         seconds = deployment.spec.min_ready_seconds or 0
         if annotations == new.metadata.annotations and seconds == (new.spec.min_ready_seconds or 0):
             return new
@@ -156,6 +167,10 @@ class DeploymentReconciler:
         await ctx.update_status(status)
         left = time_left(ctx.object, status, now)
         return None if left is None else Result(requeue_after=max(left, timedelta(seconds=1)))
+
+
+def _next_revision(olds: Sequence[ReplicaSet]) -> int:
+    return max((replicasets.revision_of(old) for old in olds), default=0) + 1
 
 
 def deployment_controller(live: Client, clock: Clock) -> Controller[Deployment]:

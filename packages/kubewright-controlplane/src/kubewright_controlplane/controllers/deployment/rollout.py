@@ -120,9 +120,14 @@ def size_at_birth(deployment: Deployment, olds: Sequence[ReplicaSet]) -> int:
     """Return the initial replicas of a new ReplicaSet."""
     bounds = Bounds.of(deployment)
     if _recreates(deployment):
-        return 0 if any((old.spec.replicas or 0) > 0 for old in olds) else bounds.replicas
+        return bounds.replicas
     room = bounds.most - sum(old.spec.replicas or 0 for old in olds)
     return max(0, min(room, bounds.replicas))
+
+
+def waits_for_old_pods(deployment: Deployment, olds: Sequence[ReplicaSet]) -> bool:
+    """Return whether the new ReplicaSet is not created yet: Pods of old ones exist, and the strategy is Recreate."""
+    return _recreates(deployment) and any((old.spec.replicas or 0) > 0 or _has_pods(old) for old in olds)
 
 
 def is_scaling(deployment: Deployment, sets: Sequence[ReplicaSet]) -> bool:
@@ -181,10 +186,10 @@ def _proportion(size: int, replica_set: ReplicaSet, bounds: Bounds, deployment: 
     return (2 * size * bounds.most + most_before) // (2 * most_before) - size
 
 
-def roll(deployment: Deployment, new: ReplicaSet, olds: Sequence[ReplicaSet]) -> Sizes:
-    """Return the next step towards the new ReplicaSet."""
-    sizes = Sizes([*olds, new], size_annotations(deployment))
-    if _recreates(deployment):
+def roll(deployment: Deployment, new: ReplicaSet | None, olds: Sequence[ReplicaSet]) -> Sizes:
+    """Return the next step towards the new ReplicaSet. It is None while it `waits_for_old_pods`."""
+    sizes = Sizes([*olds, *([new] if new else [])], size_annotations(deployment))
+    if new is None or _recreates(deployment):
         _recreate(sizes, deployment, new, olds)
         return sizes
     bounds = Bounds.of(deployment)
@@ -199,12 +204,17 @@ def _recreates(deployment: Deployment) -> bool:
     return deployment.spec.strategy is not None and deployment.spec.strategy.type == "Recreate"
 
 
-def _recreate(sizes: Sizes, deployment: Deployment, new: ReplicaSet, olds: Sequence[ReplicaSet]) -> None:
+def _recreate(sizes: Sizes, deployment: Deployment, new: ReplicaSet | None, olds: Sequence[ReplicaSet]) -> None:
     if sizes.total(olds):
         for old in olds:
             sizes.set(old, 0)
-    elif not any(old.status.replicas or old.status.terminating_replicas for old in olds):
+    elif new is not None and not any(_has_pods(old) for old in olds):
         sizes.set(new, wanted(deployment))
+
+
+def _has_pods(replica_set: ReplicaSet) -> bool:
+    """Return whether a ReplicaSet has Pods, or Pods that are being deleted."""
+    return bool(replica_set.status.replicas or replica_set.status.terminating_replicas)
 
 
 def _grow(sizes: Sizes, bounds: Bounds, new: ReplicaSet) -> None:

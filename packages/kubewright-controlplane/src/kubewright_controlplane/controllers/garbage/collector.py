@@ -23,7 +23,7 @@ from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._mapper import RESTMapper
 from kubewright.client._patch import MergePatch
 from kubewright.client._write import Propagation
-from kubewright.controllers import QueueClosed, Request, WorkQueue
+from kubewright.controllers import EventRecorder, QueueClosed, Request, WorkQueue
 from kubewright.machinery.errors import Conflict, KubewrightError, NotFound
 from kubewright_controlplane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Node
 
@@ -49,8 +49,11 @@ class OwnerState(Enum):
 class Collector:
     """Takes UIDs from the queue, and acts on their nodes in the graph."""
 
-    def __init__(self, client: Client, mapper: RESTMapper, graph: Graph, queue: WorkQueue) -> None:
+    def __init__(
+        self, client: Client, mapper: RESTMapper, graph: Graph, queue: WorkQueue, events: EventRecorder
+    ) -> None:
         self._client = client
+        self._events = events
         self._mapper = mapper
         self._graph = graph
         self._queue = queue
@@ -107,6 +110,7 @@ class Collector:
         if OwnerState.INVALID in states.values():
             return
         gone = {uid for uid, state in states.items() if state is not OwnerState.EXISTS}
+        self._report_foreign_owners(node, live)
         if len(gone) == len(states):
             await self._delete(node, live, waiting=OwnerState.WAITING in states.values())
         elif gone:
@@ -114,6 +118,15 @@ class Collector:
         elif any(self._observed_state(node, owner) is None for owner in owners):
             # the owner's deletion would not be observed before its kind is watched
             self._queue.add(Request(None, node.uid), after=_RECHECK)
+
+    def _report_foreign_owners(self, node: Node, live: PartialObjectMetadata) -> None:
+        for owner in live.metadata.owner_references:
+            seen = self._graph.get(owner.uid)
+            if seen is None or seen.kind is None or seen.key.namespace in (None, node.key.namespace):
+                continue
+            where = f"{owner.api_version}/{owner.kind}, namespace: {node.key.namespace}"
+            note = f"ownerRef [{where}, name: {owner.name}, uid: {owner.uid}] does not exist in namespace"
+            self._events.warning(live, "OwnerRefInvalidNamespace", f'{note} "{node.key.namespace or ""}"')
 
     def _observed_state(self, node: Node, owner: OwnerReference) -> OwnerState | None:
         """Return the state of an owner in the graph; None if only the API server knows it."""

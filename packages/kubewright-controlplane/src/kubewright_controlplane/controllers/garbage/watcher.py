@@ -15,7 +15,7 @@ from kubewright.cache._informer import Informer
 from kubewright.client._client import Client
 from kubewright.client._dynamic import PartialObjectMetadata
 from kubewright.client._mapper import RESTMapper, ServedResource
-from kubewright.controllers import WorkQueue
+from kubewright.controllers import EventRecorder, WorkQueue
 from kubewright.machinery.errors import KubewrightError
 from kubewright.machinery.gvk import GroupVersionResource
 from kubewright.models import APIResource
@@ -34,13 +34,13 @@ _NEEDED: Final = frozenset({"delete", "list", "watch"})
 class GarbageCollector:
     """Runs watches, graph and workers. `run` ends when it is cancelled."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, events: EventRecorder) -> None:
         self._client = client
         self._clock = clock
         self._mapper = RESTMapper(client)
         self._graph = Graph()
         self._queue = WorkQueue(clock=clock)
-        self._collector = Collector(client, self._mapper, self._graph, self._queue)
+        self._collector = Collector(client, self._mapper, self._graph, self._queue, events)
         self._informers: dict[GroupVersionResource, Informer[PartialObjectMetadata]] = {}
         self._changed = asyncio.Event()
 

@@ -14,8 +14,8 @@ from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.client._client import Client
 from kubewright.client._patch import StrategicPatch
 from kubewright.controllers import Context, Controller, DeletedContext, Result, controller
-from kubewright.machinery.errors import NotFound
-from kubewright_controlplane.common.selection import SELECTOR, by_selector, matching
+from kubewright.machinery.errors import APIError, NotFound
+from kubewright_controlplane.common.selection import SELECTOR, by_selector, compiled, matching, selecting
 from kubewright_controlplane.controllers.claims import Claims, orphans
 from kubewright_controlplane.controllers.job import perindex, progress, tally
 from kubewright_controlplane.controllers.job.perindex import Failures
@@ -50,16 +50,22 @@ class JobReconciler:
         failures = Failures.of(job, children, count.succeeded_indexes)
         end = progress.verdict(job, children, count, failures, now)
         wait: timedelta | None = None
+        failure: APIError | None = None
         if end is not None:
             ended = [pod for pod in children if pod in count.active]
             await delete_pods(ctx, ended)
             count.terminating += len(count.active)
             count.active = []
         else:
-            wait = await self._manage(ctx, children, count, failures)
+            try:
+                wait = await self._manage(ctx, children, count, failures)
+            except APIError as error:
+                failure = error
             if count.is_complete(job):
                 end = progress.complete()
         await self._track(ctx, children, count, failures, end)
+        if failure is not None:
+            raise failure
         return progress.again(job, wait, now)
 
     async def _manage(
@@ -103,6 +109,9 @@ class JobReconciler:
         ended = progress.ended(job, children, failures, end)
         status = progress.noted(job, count, failures, ended, end, now)
         await ctx.update_status(status)
+        if (suspended := progress.is_suspended(status)) != progress.is_suspended(job.status):
+            change = ("Suspended", "Job suspended") if suspended else ("Resumed", "Job resumed")
+            ctx.events.normal(job, *change, action="Suspend")
         await self._free(ctx, [pod for pod in ended if tally.is_tracked(pod)])
         counted = progress.counted(status)
         if end is not None and not count.terminating:
@@ -115,10 +124,26 @@ class JobReconciler:
             )
 
     async def _let_go(self, ctx: Context[Job] | DeletedContext[Job], uid: str | None) -> None:
-        """Remove the finalizer from Pods of deleted or finished Jobs of this name: they are no longer counted."""
+        """Remove the finalizer from Pods of deleted or finished Jobs of this name, because they are no longer counted.
+
+        A Pod without a controller may be an orphan of the Job. It keeps the finalizer if another Job may adopt it.
+        """
         labelled = await matching(ctx, Pod, LabelSelector(match_labels={JOB_NAME: ctx.request.name}))
         strays = [pod for pod in labelled if tally.is_tracked(pod) and _controller(pod) not in ("", uid)]
+        if uid is None:
+            pods = await ctx.client.list(Pod, namespace=ctx.request.namespace or "")
+            strays += [pod for pod in pods.items if tally.is_tracked(pod) and self._is_orphan(ctx, pod)]
         await self._free(ctx, strays)
+
+    def _is_orphan(self, ctx: Context[Job] | DeletedContext[Job], pod: Pod) -> bool:
+        """Return whether the Pod has no controller, and no Job will adopt it."""
+        if _controller(pod):
+            return False
+        jobs = selecting(pod, ctx.client.cache.informer(Job).lister)
+        running = (each for each in jobs if each.metadata.deletion_timestamp is None and not progress.is_finished(each))
+        return not any(
+            compiled(each.spec.selector).matches(pod.metadata.labels) for each in running if each.spec.selector
+        )
 
     async def _free(self, ctx: Context[Job] | DeletedContext[Job], found: Sequence[Pod]) -> None:
         async def free(pod: Pod) -> None:

@@ -38,6 +38,10 @@ def is_finished(job: Job) -> bool:
     return any(_condition(job.status, kind) for kind in _FINAL.values())
 
 
+def is_suspended(status: JobStatus) -> bool:
+    return _condition(status, "Suspended") is not None
+
+
 def complete() -> End:
     return End(True, "CompletionsReached", "Reached expected number of succeeded pods")
 

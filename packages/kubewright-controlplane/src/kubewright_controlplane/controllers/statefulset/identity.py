@@ -49,7 +49,7 @@ def build_pod(stateful_set: StatefulSet, template: PodTemplateSpec, revision: st
     """Return the Pod with an ordinal, of the template's revision."""
     name = f"{stateful_set.metadata.name}-{ordinal}"
     pod = pod_of(stateful_set, template)
-    pod.metadata.name, pod.metadata.generate_name = name, ""
+    pod.metadata.name = name
     pod.metadata.labels |= {POD_NAME: name, POD_INDEX: str(ordinal), REVISION_HASH: revision}
     pod.spec = msgspec.structs.replace(
         pod.spec,

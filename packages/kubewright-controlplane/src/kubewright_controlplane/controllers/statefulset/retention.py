@@ -9,7 +9,7 @@ import msgspec
 
 from kubewright.apis.apps.v1 import StatefulSet
 from kubewright.apis.core.v1 import PersistentVolumeClaim, Pod
-from kubewright.apis.meta.v1 import OwnerReference
+from kubewright.apis.meta.v1 import OwnerReference, owner_reference
 from kubewright.client._patch import MergePatch
 from kubewright.controllers import Context
 from kubewright.models import Object
@@ -54,7 +54,4 @@ def _owners(stateful_set: StatefulSet, pod: Pod, condemned: bool) -> list[OwnerR
 
 
 def _reference(owner: Object) -> OwnerReference:
-    """Return the owner reference of a claim, which does not block the deletion of its owner."""
-    return OwnerReference(
-        api_version=owner.api_version, kind=owner.kind, name=owner.metadata.name, uid=owner.metadata.uid
-    )
+    return owner_reference(owner)

@@ -18,8 +18,8 @@ from kubewright.client._patch import MergePatch
 from kubewright.client._rest import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import NotFound
+from kubewright_controlplane.common import binding
 from kubewright_controlplane.common.volumes import BIND_COMPLETED, SELECTED_NODE, WAIT_FOR_FIRST_CONSUMER
-from kubewright_controlplane.controllers.storage import binding
 
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
@@ -46,10 +46,7 @@ async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
         version = {"resourceVersion": claim.metadata.resource_version}
         await ctx.patch(claim, MergePatch({"metadata": version, "spec": {"storageClassName": default}}))
     elif storage_class is None or storage_class.provisioner == _NO_PROVISIONER:
-        note = "no persistent volumes available for this claim and no storage class is set"
-        if claim.spec.storage_class_name:
-            note = f'storageclass.storage.k8s.io "{claim.spec.storage_class_name}" not found'
-        await _hold_up(ctx, "FailedBinding" if not claim.spec.storage_class_name else "ProvisioningFailed", note)
+        await _report_no_volume(ctx, storage_class)
     else:
         await _ask_provisioner(ctx, storage_class.provisioner)
 
@@ -73,6 +70,15 @@ async def _bind_to_named(ctx: Context[PersistentVolumeClaim]) -> None:
         await _set_phase(ctx, "Lost")
     else:
         note = f'volume "{volume.metadata.name}" already bound to a different claim.'
+        await _hold_up(ctx, "FailedBinding", note, warning=True)
+
+
+async def _report_no_volume(ctx: Context[PersistentVolumeClaim], storage_class: StorageClass | None) -> None:
+    name = ctx.object.spec.storage_class_name
+    if name and storage_class is None:
+        await _hold_up(ctx, "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found', warning=True)
+    else:
+        note = "no persistent volumes available for this claim and no storage class is set"
         await _hold_up(ctx, "FailedBinding", note)
 
 
@@ -106,10 +112,10 @@ async def _bind(ctx: Context[PersistentVolumeClaim], volume: PersistentVolume) -
 
 async def _ask_provisioner(ctx: Context[PersistentVolumeClaim], provisioner: str) -> None:
     claim = ctx.object
-    if claim.metadata.annotations.get(binding.PROVISIONER) != provisioner:
+    if any(claim.metadata.annotations.get(key) != provisioner for key in binding.PROVISIONERS):
         metadata = {
             "resourceVersion": claim.metadata.resource_version,
-            "annotations": {binding.PROVISIONER: provisioner},
+            "annotations": dict.fromkeys(binding.PROVISIONERS, provisioner),
         }
         await ctx.patch(claim, MergePatch({"metadata": metadata}))
     note = f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
@@ -117,9 +123,10 @@ async def _ask_provisioner(ctx: Context[PersistentVolumeClaim], provisioner: str
     await _hold_up(ctx, "ExternalProvisioning", note + "correctly registered.")
 
 
-async def _hold_up(ctx: Context[PersistentVolumeClaim], reason: str, note: str) -> None:
+async def _hold_up(ctx: Context[PersistentVolumeClaim], reason: str, note: str, *, warning: bool = False) -> None:
     await _set_phase(ctx, "Pending")
-    ctx.events.normal(ctx.object, reason, note, action="Binding")
+    record = ctx.events.warning if warning else ctx.events.normal
+    record(ctx.object, reason, note, action="Binding")
 
 
 async def _set_phase(ctx: Context[PersistentVolumeClaim], phase: str) -> None:

@@ -28,8 +28,8 @@ from kubewright.client._rest import reference_to
 from kubewright.controllers import Context, Controller, Request, Watch, controller
 from kubewright.machinery.errors import AlreadyExists
 from kubewright.machinery.quantity import Quantity
+from kubewright_controlplane.common import binding
 from kubewright_controlplane.common.volumes import PROVISIONER
-from kubewright_controlplane.controllers.storage import binding
 
 NAME: Final = PROVISIONER
 DEFAULT_CLASS: Final = "standard"
@@ -40,7 +40,7 @@ async def reconcile(ctx: Context[PersistentVolumeClaim]) -> None:
     storage_class = await ctx.get_or_none(StorageClass, claim.spec.storage_class_name or "none")
     if storage_class is None or storage_class.provisioner != NAME:
         return
-    if claim.metadata.annotations.get(binding.PROVISIONER) == NAME and not claim.spec.volume_name:
+    if claim.metadata.annotations.get(binding.PROVISIONERS[-1]) == NAME and not claim.spec.volume_name:
         await _provision(ctx, storage_class)
     elif binding.is_bound(claim) and _has(claim) < binding.requested_by(claim):
         await _grow(ctx)

@@ -12,8 +12,8 @@ import msgspec
 
 from kubewright.apis.core.v1 import PersistentVolume, PersistentVolumeClaim
 from kubewright.client._client import Client
-from kubewright.controllers import Context, Controller, Request, Watch, controller
-from kubewright_controlplane.controllers.storage import binding
+from kubewright.controllers import Context, Controller, DeletedContext, Request, Watch, controller
+from kubewright_controlplane.common import binding
 
 
 class VolumeReconciler:
@@ -27,12 +27,14 @@ class VolumeReconciler:
         self._live = live
         self._simulated = simulated
 
-    async def reconcile(self, ctx: Context[PersistentVolume]) -> None:
+    async def reconcile(self, ctx: Context[PersistentVolume] | DeletedContext[PersistentVolume]) -> None:
+        if isinstance(ctx, DeletedContext):
+            return
         volume = ctx.object
         phase = await self._phase(ctx)
         if volume.status.phase != phase:
             await ctx.update_status(msgspec.structs.replace(volume.status, phase=phase))
-        if phase == "Released" and self._is_to_be_deleted(volume):
+        if phase == "Released" and self._is_to_be_deleted(volume) and volume.metadata.deletion_timestamp is None:
             await ctx.delete(volume)
 
     async def _phase(self, ctx: Context[PersistentVolume]) -> str:
@@ -63,5 +65,6 @@ def volume_controller(live: Client, simulated: str) -> Controller[PersistentVolu
         PersistentVolume,
         name="persistentvolume-binder-controller-volumes",
         watches=[Watch.mapped(PersistentVolumeClaim, _of_claim)],
+        reconcile_deleted=True,  # a volume that is being deleted may be released too
     )
     return declare(VolumeReconciler(live, simulated))

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kubewright_controlplane.schema.cel.expression import CheckedExpression
-from kubewright_controlplane.schema.cel.library.authorization import AUTHORIZER
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of
+from kubewright.cel.expression import CheckedExpression
+from kubewright.cel.library.authorization import AUTHORIZER
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of
 
 
 def _object_type(name: str, /, **fields: Type) -> Type:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, TypeAlias
 
+from kubewright.cel.syntax import Expr, Literal
+from kubewright.cel.types import Signature, Type
 from kubewright_controlplane.schema.cel.sizes import (
     ENDLESS,
     PATTERN,
@@ -24,8 +26,6 @@ from kubewright_controlplane.schema.cel.sizes import (
     multiplied,
     scaled,
 )
-from kubewright_controlplane.schema.cel.syntax import Expr, Literal
-from kubewright_controlplane.schema.cel.types import Signature, Type
 
 
 @dataclass(frozen=True, slots=True)

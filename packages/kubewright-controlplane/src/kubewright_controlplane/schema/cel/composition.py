@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubewright_controlplane.schema.cel import types
+from kubewright.cel import types
+from kubewright.cel.expression import CheckedExpression
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import DYN, Type
 from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expression
-from kubewright_controlplane.schema.cel.expression import CheckedExpression
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import DYN, Type
 
 SLOTS: Final = (*VARIABLES, "params", "variables")
 """The variables of all expressions, in the order of their values."""

@@ -16,13 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kubewright_controlplane.schema.cel.callcosts import Argument, call_cost
-from kubewright_controlplane.schema.cel.calls import candidates
-from kubewright_controlplane.schema.cel.checker import is_type_name
-from kubewright_controlplane.schema.cel.expansion import ACCUMULATOR, Again, Bind, Loop, expanded
-from kubewright_controlplane.schema.cel.library import functions
-from kubewright_controlplane.schema.cel.sizes import UNKNOWN, Size, added, fixed, multiplied
-from kubewright_controlplane.schema.cel.syntax import (
+from kubewright.cel.calls import candidates
+from kubewright.cel.checker import is_type_name
+from kubewright.cel.library import functions
+from kubewright.cel.syntax import (
     Call,
     Expr,
     Has,
@@ -34,7 +31,10 @@ from kubewright_controlplane.schema.cel.syntax import (
     Select,
     StructExpr,
 )  # fmt: skip
-from kubewright_controlplane.schema.cel.types import Signature, Type
+from kubewright.cel.types import Signature, Type
+from kubewright_controlplane.schema.cel.callcosts import Argument, call_cost
+from kubewright_controlplane.schema.cel.expansion import ACCUMULATOR, Again, Bind, Loop, expanded
+from kubewright_controlplane.schema.cel.sizes import UNKNOWN, Size, added, fixed, multiplied
 
 RULE_LIMIT: Final = 10_000_000
 """The limit for one expression, summed over all values that it is evaluated on."""

@@ -12,9 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from kubewright.machinery.cel_names import escape
-from kubewright.machinery.json import JSONObject, is_object
-from kubewright_controlplane.schema.cel.types import (
+from kubewright.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -27,6 +25,8 @@ from kubewright_controlplane.schema.cel.types import (
     list_of,
     map_of,
 )  # fmt: skip
+from kubewright.machinery.cel_names import escape
+from kubewright.machinery.json import JSONObject, is_object
 
 REQUEST_BYTES: Final = 3 * 1024 * 1024
 _TEXT_BYTES: Final = REQUEST_BYTES - 2

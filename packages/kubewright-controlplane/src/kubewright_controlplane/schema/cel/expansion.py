@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kubewright_controlplane.schema.cel.syntax import Call, Expr, Ident, ListExpr, Literal, Macro, MapExpr
-from kubewright_controlplane.schema.cel.types import BOOL, DYN, INT, Type, list_of, map_of, optional_of
+from kubewright.cel.syntax import Call, Expr, Ident, ListExpr, Literal, Macro, MapExpr
+from kubewright.cel.types import BOOL, DYN, INT, Type, list_of, map_of, optional_of
 
 ACCUMULATOR: Final = "@result"
 _SORTED: Final = "@sorted"

@@ -17,16 +17,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubewright.cel.conversion import converter
+from kubewright.cel.expression import CheckedExpression
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import BOOL, STRING, Type, optional_of
+from kubewright.cel.values import NONE, CostExceeded, EvaluationError, Optional
 from kubewright.machinery import json as jsons
 from kubewright.machinery.fields import OMITTED, FieldError, invalid
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
-from kubewright_controlplane.schema.cel.conversion import converter
 from kubewright_controlplane.schema.cel.cost import estimate
 from kubewright_controlplane.schema.cel.declare import declared
-from kubewright_controlplane.schema.cel.expression import CheckedExpression
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import BOOL, STRING, Type, optional_of
-from kubewright_controlplane.schema.cel.values import NONE, CostExceeded, EvaluationError, Optional
 from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.steps import StepTooLong, is_short, lengthen
 from kubewright_controlplane.schema.walk import Path, bracketed

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from kubewright.cel.expression import INSTANTIATION
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import BOOL, STRING, Type
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
 from kubewright.machinery.json import JSONArray, JSONObject, is_object
 from kubewright_controlplane.schema.cel.cost import RULE_LIMIT, SCHEMA_LIMIT, over_limit
 from kubewright_controlplane.schema.cel.declare import REQUEST_BYTES, declared
-from kubewright_controlplane.schema.cel.expression import INSTANTIATION
 from kubewright_controlplane.schema.cel.rules import Expression, normalized_path
 from kubewright_controlplane.schema.cel.sizes import ENDLESS
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import BOOL, STRING, Type
 
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _MOST_EXPENSIVE: Final = 4

@@ -502,6 +502,8 @@ class Managers:
         given = new["metadata"].get("managedFields")
         if not subresource and (given == [] or given == [{}]):
             return cls()
+        if given == stored:
+            given = stored  # a patch of other fields: what the server has stored is not checked again
         candidates = (stored,) if subresource else (given, stored)
         for candidate in candidates:
             try:

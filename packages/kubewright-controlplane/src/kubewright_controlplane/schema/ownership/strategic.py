@@ -90,6 +90,7 @@ def _delete_from(merged: JSONObject, key: str, unwanted: Any) -> None:
     if not is_array(unwanted):
         raise BadRequest("invalid patch format of primitive list")
     if is_array(current := merged[key]):
+        _require_one_type(current, unwanted)
         gone = set(map(_scalar, unwanted))
         merged[key] = [item for item in current if _scalar(item) not in gone]
 
@@ -150,6 +151,7 @@ def _merges(node: Node | None) -> bool:
 
 
 def _merge_list(original: JSONArray, patch: JSONArray, node: Node | None) -> JSONArray:
+    _require_one_type(original, patch)
     if not any(is_object(each) for each in (*original, *patch)):
         merged = list({_scalar(each): each for each in (*original, *patch)}.values())
         return _in_order(merged, patch, map(_scalar, original), _scalar)
@@ -175,6 +177,12 @@ def _merge_list(original: JSONArray, patch: JSONArray, node: Node | None) -> JSO
         else:
             merged[place] = _merge_map(merged[place], each, items)
     return _in_order(merged, changes, map(identity, kept), identity)
+
+
+def _require_one_type(original: JSONArray, patch: JSONArray) -> None:
+    """Raise InternalError, as the API server does, unless all items have the same type."""
+    if len({each.__class__ for each in original} | {each.__class__ for each in patch}) > 1:
+        raise InternalError(f"list element types are not identical: {as_go_prints([original, patch])}", reason="")
 
 
 def _identity(node: Node | None, items: JSONArray) -> Callable[[Any], Hashable]:

@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
+from msgspec.structs import replace as replace_struct
+
 from kubewright.machinery.errors import DecodeError
 from kubewright.machinery.fields import FieldError, forbidden, invalid, not_supported, required
+from kubewright.machinery.formats import is_recognized
 from kubewright.machinery.json import JSONArray, JSONObject, copied, is_array, is_object
+from kubewright.machinery.patterns import compile_pattern
 from kubewright_controlplane.schema.cel.rules import compile_rules
 from kubewright_controlplane.schema.cel.verify import keyword_errors, rule_errors
-from kubewright_controlplane.schema.formats import compile_pattern, is_recognized
 from kubewright_controlplane.schema.node import from_structural
 from kubewright_controlplane.schema.structural.constraints import compile_check
 from kubewright_controlplane.schema.structural.decode import compile_decoder
@@ -114,7 +117,7 @@ def _default_errors(schema: JSONObject, path: str) -> list[FieldError]:
         found: Errors = []
         compile_check(schema)(value, None, found)
         for where, error in found:
-            errors.append(replace(error, field=_joined(place, bracketed(where))))
+            errors.append(replace_struct(error, field=_joined(place, bracketed(where))))
     if is_object(items := schema.get("items")):
         errors += _default_errors(items, f"{path}.items")
     properties: JSONObject = schema.get("properties") or {}
@@ -134,7 +137,7 @@ def _broken_rules(schema: JSONObject, path: str) -> list[FieldError]:
     if value is not None and (rules := compile_rules(from_structural(schema, object_meta()))):
         for error in rules.check(value, None) or rules.check(value, value):
             below = "" if error.field == UNKNOWN_PATH else error.field
-            errors.append(replace(error, field=_joined(f"{path}.default", below)))
+            errors.append(replace_struct(error, field=_joined(f"{path}.default", below)))
     if is_object(items := schema.get("items")):
         errors += _broken_rules(items, f"{path}.items")
     properties: JSONObject = schema.get("properties") or {}

@@ -22,8 +22,9 @@ from kubewright.machinery.fields import (
     too_many,
     type_invalid,
 )
+from kubewright.machinery.formats import format_check, is_recognized
 from kubewright.machinery.json import JSONArray, JSONObject, compact, is_array, is_object
-from kubewright_controlplane.schema.formats import compile_pattern, format_check, is_recognized
+from kubewright.machinery.patterns import compile_pattern
 from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.walk import (
     UNKNOWN_PATH,
@@ -281,14 +282,15 @@ def text_bounds(spec: JSONObject) -> Check | None:
     longest, shortest, pattern = spec.get("maxLength"), spec.get("minLength"), spec.get("pattern")
     if longest is None and shortest is None and not pattern:
         return None
-    search = compile_pattern(pattern) if pattern else None
+    if pattern:
+        compile_pattern(pattern)  # raises for an invalid one
 
     def check(value: str, path: Path, errors: Errors) -> None:
         if longest is not None and len(value) > longest:
             errors.append((path, too_long(dotted(path), longest)))
         elif shortest is not None and len(value) < shortest:
             add_invalid(errors, path, value, f"should be at least {shortest} chars long")
-        elif search is not None and search(value) is None:
+        elif pattern and not compile_pattern(pattern).matches(value):
             add_invalid(errors, path, value, f"should match '{pattern}'")
 
     return check

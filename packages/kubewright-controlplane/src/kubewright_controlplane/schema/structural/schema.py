@@ -13,8 +13,9 @@ Follows k8s.io/apiextensions-apiserver for custom kinds and encoding/json with a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec.structs import replace
 
 from kubewright.machinery import json as jsons
 from kubewright.machinery import names

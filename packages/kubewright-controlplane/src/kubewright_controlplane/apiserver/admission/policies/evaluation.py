@@ -13,6 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from kubewright.cel.code import Meter
+from kubewright.cel.expression import CheckedExpression
+from kubewright.cel.library.authorization import Access, Authorizer, Decision, ResourceCheck
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.values import EvaluationError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.expressions import (
     EXPRESSION_LIMIT,
@@ -21,11 +26,6 @@ from kubewright_controlplane.apiserver.admission.expressions import (
 )
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer as RequestAuthorizer
-from kubewright_controlplane.schema.cel.code import Meter
-from kubewright_controlplane.schema.cel.expression import CheckedExpression
-from kubewright_controlplane.schema.cel.library.authorization import Access, Authorizer, Decision, ResourceCheck
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.values import EvaluationError
 
 BUDGET: Final = 10_000_000
 """The cost limit of all expressions of a policy, for one write, binding and parameter."""

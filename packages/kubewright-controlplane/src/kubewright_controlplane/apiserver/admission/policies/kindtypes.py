@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from kubewright.cel.types import DYN, Type
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject, is_object
 from kubewright_controlplane.apiserver import catalog
 from kubewright_controlplane.schema.cel.declare import declared
-from kubewright_controlplane.schema.cel.types import DYN, Type
 
 if TYPE_CHECKING:
     from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet

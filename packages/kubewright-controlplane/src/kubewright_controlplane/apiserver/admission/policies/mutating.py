@@ -8,10 +8,15 @@ Follows k8s.io/apiserver pkg/admission/plugin/policy/mutating.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import Generator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from msgspec.structs import replace
+
+from kubewright.cel.syntax import CompileError
 from kubewright.machinery.errors import (
     DecodeError,
     Forbidden,
@@ -39,10 +44,9 @@ from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
 from kubewright_controlplane.apiserver.registry import metadata as meta
-from kubewright_controlplane.apiserver.registry.conversions import settle
+from kubewright_controlplane.apiserver.registry.conversions import ConversionNeeded, settle
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
-from kubewright_controlplane.schema.cel.syntax import CompileError
 from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.structural.schema import Schema
 
@@ -82,6 +86,15 @@ class MutatingAdmissionPolicies:
         `invoked` collects the policies that take part in a second round (`again`). Raises Forbidden if a policy
         fails and must not, and ConversionNeeded if a policy matches a version that only a webhook makes.
         """
+        turns = self.turns(attributes, invoked, again=again)
+        while True:
+            try:
+                next(turns)
+            except StopIteration as end:
+                return bool(end.value)
+
+    def turns(self, attributes: Attributes, invoked: set[object], *, again: bool) -> Generator[None, None, bool]:
+        """Do what `admit` does, and yield after each policy."""
         errors: list[tuple[str, str]] = []
         changed = False
         for each in list(self._policies.invocations(attributes)):
@@ -90,6 +103,8 @@ class MutatingAdmissionPolicies:
                     errors.append((_misconfigured(each), "Forbidden"))
             elif not again or _key(each) in invoked:
                 mutation = self._mutate(each, attributes)
+                with each.meter.paused():
+                    yield
                 if mutation is None:
                     continue
                 changed = changed or mutation.is_applied
@@ -176,8 +191,26 @@ class _Mutation(Stage):
             self._attributes.object, invoked = before, set(self._invoked)
             return self._policies.admit(self._attributes, invoked, again=again), invoked
 
-        changed, self._invoked = await settle(step)
+        invoked = set(self._invoked)
+        try:
+            changed = await _others_between(self._policies.turns(self._attributes, invoked, again=again))
+        except ConversionNeeded:
+            changed, invoked = await settle(step)
+        self._invoked = invoked
         return changed
+
+
+async def _others_between(turns: Generator[None, None, bool]) -> bool:
+    """Return the result of turns, each of which may take long: others get theirs between them."""
+    is_first = True
+    while True:
+        try:
+            next(turns)
+        except StopIteration as end:
+            return bool(end.value)
+        if not is_first:
+            await asyncio.sleep(0)
+        is_first = False
 
 
 @lru_cache(maxsize=16)  # the few kinds of subresources

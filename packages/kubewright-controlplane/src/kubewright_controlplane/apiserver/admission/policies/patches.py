@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+from kubewright.cel.library.standard import to_string
+from kubewright.cel.types import OBJECT
+from kubewright.cel.values import Optional, StructValue
 from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, BadRequest
 from kubewright.machinery.gvk import GroupVersionKind
@@ -17,9 +20,6 @@ from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright.machinery.patch import PatchTestFailed, json_patch
 from kubewright_controlplane.apiserver.admission.policies.policy import PolicyError
 from kubewright_controlplane.apiserver.registry.failures import full_name, kind_text
-from kubewright_controlplane.schema.cel.library.standard import to_string
-from kubewright_controlplane.schema.cel.types import OBJECT
-from kubewright_controlplane.schema.cel.values import Optional, StructValue
 from kubewright_controlplane.schema.node import Node
 from kubewright_controlplane.schema.ownership.declared import undeclared
 from kubewright_controlplane.schema.ownership.typed import is_granular, merged

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import BOOL, JSON_PATCH, NULL, OBJECT, STRING, Type, list_of
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.expressions import CONDITIONS_BUDGET
 from kubewright_controlplane.apiserver.admission.matching import Criteria
 from kubewright_controlplane.apiserver.admission.policies.evaluation import Compiled, Inputs, OutOfBudget
 from kubewright_controlplane.schema.cel.composition import Composition
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import BOOL, JSON_PATCH, NULL, OBJECT, STRING, Type, list_of
 
 
 class PolicyError(Exception):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from kubewright.cel.code import Meter
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.admission.matching import Candidates, Criteria, is_policy
@@ -22,7 +23,6 @@ from kubewright_controlplane.apiserver.registry.model import Attributes, Resourc
 from kubewright_controlplane.apiserver.registry.registry import Registry
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Event
-from kubewright_controlplane.schema.cel.code import Meter
 
 P = TypeVar("P", bound=Policy)
 

@@ -18,6 +18,9 @@ from itertools import product
 from typing import Final
 
 from kubewright._runtime.clock import Clock, Timer
+from kubewright.cel.library.authorization import AUTHORIZER
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import Type
 from kubewright.machinery.errors import APIError
 from kubewright.machinery.gvk import GroupVersionKind
 from kubewright.machinery.json import JSONObject
@@ -28,9 +31,6 @@ from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.registry.writes import finish
 from kubewright_controlplane.apiserver.storage.events import Event
 from kubewright_controlplane.schema.cel.composition import Composition
-from kubewright_controlplane.schema.cel.library.authorization import AUTHORIZER
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import Type
 
 MANAGER: Final = "validatingadmissionpolicy-status"
 """The field manager of the status."""

@@ -5,9 +5,12 @@ Follows k8s.io/apiserver pkg/admission/plugin/policy/validating.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import APIError, Forbidden, Invalid, RequestTooLarge, StatusCause, StatusDetails
@@ -23,7 +26,7 @@ from kubewright_controlplane.apiserver.admission.policies.stored import (
 from kubewright_controlplane.apiserver.admission.review import Stage
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
-from kubewright_controlplane.apiserver.registry.conversions import settle
+from kubewright_controlplane.apiserver.registry.conversions import ConversionNeeded, settle
 from kubewright_controlplane.apiserver.registry.model import Attributes
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 
@@ -86,7 +89,14 @@ class ValidatingAdmissionPolicies:
 
     async def validate(self, attributes: Attributes) -> None:
         """Raise the error of the first policy that denies the write. All policies are evaluated."""
-        evaluations = await settle(lambda: list(self.evaluations(attributes)))
+        evaluations: list[Evaluation] = []
+        try:
+            for each in self.evaluations(attributes):
+                if evaluations:
+                    await asyncio.sleep(0)  # each policy may take long: others get their turn
+                evaluations.append(each)
+        except ConversionNeeded:
+            evaluations = await settle(lambda: list(self.evaluations(attributes)))
         if error := conclude(evaluations, attributes):
             raise error
 
@@ -101,7 +111,9 @@ class ValidatingAdmissionPolicies:
             write = writes.setdefault(each.resource.gvr, VersionedAttributes(attributes, each.resource))
             namespace = write_namespace(attributes, self._resources)
             inputs = Inputs(write, self._authorizer, namespace, each.param, each.policy.variables, each.meter)
-            yield _evaluation(each.policy, each.binding, inputs)
+            evaluation = _evaluation(each.policy, each.binding, inputs)
+            with each.meter.paused():
+                yield evaluation
 
 
 @dataclass(frozen=True, slots=True)

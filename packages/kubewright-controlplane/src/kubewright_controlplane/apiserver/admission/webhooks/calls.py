@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from itertools import islice
+from typing import Final
 
 from kubewright._runtime.log import get_logger
 from kubewright.machinery.errors import BadRequest
@@ -16,6 +18,7 @@ from kubewright_controlplane.apiserver.admission.webhooks.review import (
     encode_review,
 )
 from kubewright_controlplane.apiserver.authorization.attributes import Authorizer
+from kubewright_controlplane.apiserver.endpoints.worker import Steps
 from kubewright_controlplane.apiserver.registry.conversions import settle
 from kubewright_controlplane.apiserver.registry.failures import internal_error
 from kubewright_controlplane.apiserver.registry.model import Attributes
@@ -23,6 +26,9 @@ from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.webhooks.client import CallFailed, InvalidClientConfig, WebhookClients
 
 _log = get_logger(__name__)
+
+_MOST_ANNOTATIONS: Final = 100
+"""Audit annotations of one answer that are logged."""
 
 
 class WebhookCaller:
@@ -61,7 +67,7 @@ class WebhookCaller:
                 _log.warning("Webhook failed, ignored", webhook=webhook.name, error=str(error))
                 return None
             raise internal_error(text) from error
-        for key, value in answer.audit_annotations.items():
+        for key, value in islice(answer.audit_annotations.items(), _MOST_ANNOTATIONS):
             _log.info("Audit annotation recorded", key=f"{webhook.name}/{key}", value=value)
         write.attributes.warnings.extend(answer.warnings)
         if not answer.allowed:
@@ -80,4 +86,10 @@ class WebhookCaller:
             raise WebhookFailed(str(error)) from error
         except CallFailed as error:
             raise WebhookFailed(f"failed to call webhook: {error}") from error
-        return decode_answer(version, uid, body, mutating=mutating)
+        size = max(len(body), len(review))
+        steps = self.steps(webhook, size)
+        return await steps.run(lambda: decode_answer(version, uid, body, size, mutating=mutating))
+
+    def steps(self, webhook: Webhook, size: int) -> Steps:
+        """Return how steps run whose cost depends on the bytes of a webhook's answer, or of its review."""
+        return self._clients.steps(webhook.name, size)

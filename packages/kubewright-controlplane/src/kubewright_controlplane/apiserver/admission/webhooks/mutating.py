@@ -33,12 +33,12 @@ class MutatingCalls(Stage):
         self._called: set[Webhook] = set()
         """Those that may be called again, and were called after the last change."""
         self._last: JSONObject | None = None
-        """The object after the last call."""
+        """The object after the first round, if a webhook may be called again."""
 
     async def admit(self, *, again: bool) -> bool:
         """Call each webhook, in order; in the second round, those that are due."""
         changed = False
-        if again and not equal(self._last, self._attributes.object):
+        if again and self._called and not equal(self._last, self._attributes.object):
             self._note_change()
         for candidate in self._candidates:
             webhook = candidate.item
@@ -46,12 +46,16 @@ class MutatingCalls(Stage):
             if write is None or (again and webhook not in self._due):
                 continue
             answer = await self._caller.ask(webhook, write, mutating=True)
-            if answer is not None and answer.patch and await settle(partial(_apply, webhook, write, answer.patch)):
-                changed = True
-                self._note_change()
+            if answer is not None and answer.patch:
+                steps = self._caller.steps(webhook, answer.size)
+                steps.are_large = steps.are_large or any(each.get("op") == "copy" for each in answer.patch)
+                if await settle(partial(_apply, webhook, write, answer.patch), run=steps.run):
+                    changed = True
+                    self._note_change()
             if webhook.reinvoked:
                 self._called.add(webhook)
-        self._last = copied(self._attributes.object)
+        if self._called and not again:
+            self._last = copied(self._attributes.object)
         return changed
 
     def _note_change(self) -> None:

@@ -5,23 +5,27 @@ Follows k8s.io/apiserver pkg/admission/plugin/webhook/{request,errors}.
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from kubewright.machinery.errors import APIError, Status, from_status
+from kubewright.machinery.errors import APIError, DecodeError, RequestTooLarge, Status, from_status
 from kubewright.machinery.json import JSONArray, JSONObject, is_array, is_object
 from kubewright_controlplane.apiserver.admission.versions import VersionedAttributes
 from kubewright_controlplane.apiserver.admission.webhooks.configurations import Webhook
+from kubewright_controlplane.apiserver.endpoints.body import check_nesting
 from kubewright_controlplane.apiserver.registry.objects import encode_json
 from kubewright_controlplane.apiserver.webhooks.validation import REVIEW_VERSIONS
 from kubewright_controlplane.schema import base64
 
 _GROUP: Final = "admission.k8s.io"
 _PATCH_TYPE: Final = "JSONPatch"
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MOST_CAUSES: Final = 1000
+"""Causes of a denial that the client gets."""
 _LOWEST_FAILURE: Final = 400
 _HIGHEST_CODE: Final = 999
 _PANIC: Final = 500
@@ -43,6 +47,8 @@ class Answer:
     audit_annotations: dict[str, str]
     patch: JSONArray
     result: JSONObject | None
+    size: int
+    """The bytes of the review or of its answer, whichever is larger."""
 
     def denial(self, webhook: Webhook) -> APIError:
         """Return the error for a write that the webhook denies: its own Status, with a message that names it."""
@@ -81,8 +87,11 @@ def encode_review(version: str, uid: str, write: VersionedAttributes) -> bytes:
     )
 
 
-def decode_answer(version: str, uid: str, body: bytes, *, mutating: bool) -> Answer:
-    """Read and check the answer to a review. Raises WebhookFailed with the API server's text."""
+def decode_answer(version: str, uid: str, body: bytes, size: int, *, mutating: bool) -> Answer:
+    """Read and check the answer to a review. Raises WebhookFailed with the API server's text.
+
+    `size` is noted in the answer.
+    """
     review = _decode(version, body)
     response = _field(review, "", "response", dict, None)
     if response is None:
@@ -100,16 +109,18 @@ def decode_answer(version: str, uid: str, body: bytes, *, mutating: bool) -> Ans
     return Answer(
         audit_annotations=annotations,
         allowed=_field(response, "response.", "allowed", bool, False),
-        warnings=[each for each in warnings if not any(unicodedata.category(rune) == "Cc" for rune in each)],
+        warnings=[each for each in warnings if not _CONTROL.search(each)],
         patch=_decode_patch(patch, patch_type or _PATCH_TYPE) if mutating else [],
         result=_checked_result(_field(response, "response.", "status", dict, None)),
+        size=size,
     )
 
 
 def _decode(version: str, body: bytes) -> JSONObject:
     try:
+        check_nesting(body)
         review: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, DecodeError, RequestTooLarge) as error:
         if body.lstrip()[:1] in (b"{", b"["):
             raise _unreadable(f"couldn't get version/kind; json parse error: {error}") from None
         review = ""  # a real API server tries YAML, and text without structure is a string there
@@ -179,8 +190,9 @@ def _decode_patch(patch: bytes, patch_type: str) -> JSONArray:
     if not patch:
         return []
     try:
+        check_nesting(patch)
         operations: Any = msgspec.json.decode(patch)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, DecodeError, RequestTooLarge) as error:
         why = _malformed(patch, error)
         raise WebhookFailed(f"received undecodable patch in webhook response: {why}") from None
     if not is_array(operations) or not all(map(is_object, operations)):
@@ -201,11 +213,13 @@ def _checked_result(result: JSONObject | None) -> JSONObject | None:
     details = _field(result, path, "details", dict, {})
     for field, wanted in _DETAIL_FIELDS.items():
         _check_range(f"{path}details.{field}", _field(details, f"{path}details.", field, wanted, None))
-    for cause in details.get("causes") or ():
+    causes = details.get("causes") or []
+    for cause in causes:
         if not is_object(cause):
             raise _undecodable(f"{path}details.causes", cause, dict)
         for field in ("reason", "message", "field"):
             _field(cause, f"{path}details.causes.", field, str, None)
+    del causes[_MOST_CAUSES:]
     return result
 
 

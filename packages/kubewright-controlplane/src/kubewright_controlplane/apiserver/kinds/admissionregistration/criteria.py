@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import BOOL, Type
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, duplicate, invalid, not_supported, required, too_many
 from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.schema.cel.admission import VARIABLES, compile_expression
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import BOOL, Type
 
 FAILURE_POLICIES: Final = ("Fail", "Ignore")
 MATCH_POLICIES: Final = ("Equivalent", "Exact")

@@ -17,7 +17,7 @@ from kubewright_controlplane.apiserver.kinds.admissionregistration.policyerrors 
 )
 from kubewright_controlplane.apiserver.kinds.builtin import ServerParts
 from kubewright_controlplane.apiserver.registry import checks
-from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy
+from kubewright_controlplane.apiserver.registry.model import RESET_BY_STATUS, Attributes, Strategy
 
 
 class _PolicyStrategy(Strategy):
@@ -50,6 +50,8 @@ class _PolicyStrategy(Strategy):
 
 class ValidatingPolicyStrategy(_PolicyStrategy):
     """ValidatingAdmissionPolicies."""
+
+    metadata_without_status = RESET_BY_STATUS
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         return validating_policy_errors(obj)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from kubewright.cel.syntax import CompileError
+from kubewright.cel.types import BOOL, JSON_PATCH, NULL, OBJECT, STRING, Type, list_of
 from kubewright.machinery import names
 from kubewright.machinery.cel_names import is_identifier
 from kubewright.machinery.fields import OMITTED, FieldError, duplicate, forbidden, invalid, not_supported, required
@@ -23,8 +25,6 @@ from kubewright_controlplane.apiserver.kinds.admissionregistration.criteria impo
 )
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.schema.cel.composition import Composition
-from kubewright_controlplane.schema.cel.syntax import CompileError
-from kubewright_controlplane.schema.cel.types import BOOL, JSON_PATCH, NULL, OBJECT, STRING, Type, list_of
 
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")

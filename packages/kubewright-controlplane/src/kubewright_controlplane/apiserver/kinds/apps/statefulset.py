@@ -30,6 +30,10 @@ _ALL_REVISIONS: Final = (
 )
 
 
+_UNAVAILABLE: Final = "maxUnavailable"
+"""The field of a feature that is off by default. It is dropped unless the stored object has it."""
+
+
 class StatefulSetStrategy(Strategy):
     def name_errors(self, name: str) -> list[str]:
         return names.dns1123_label(name)
@@ -56,6 +60,12 @@ class StatefulSetStrategy(Strategy):
 
     def prepare_for_create(self, obj: JSONObject, attributes: Attributes) -> None:
         obj["status"] = dict.fromkeys(_COUNTS, 0)
+        _rolling_update(obj).pop(_UNAVAILABLE, None)
+
+    def prepare_for_update(self, obj: JSONObject, old: JSONObject, attributes: Attributes) -> None:
+        super().prepare_for_update(obj, old, attributes)
+        if _rolling_update(old).get(_UNAVAILABLE) is None:
+            _rolling_update(obj).pop(_UNAVAILABLE, None)
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
         spec = obj["spec"]
@@ -94,6 +104,11 @@ class StatefulSetStrategy(Strategy):
         counts = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
         status = obj.get("status") or {}
         return workload.status_errors(status, *counts) + workload.collision_errors(status, old.get("status") or {})
+
+
+def _rolling_update(obj: JSONObject) -> JSONObject:
+    found: JSONObject = (obj["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+    return found
 
 
 def _strategy_errors(strategy: JSONObject) -> list[FieldError]:

@@ -94,7 +94,10 @@ def int_or_percent(path: str, value: IntOrString | None) -> list[FieldError]:
 
 def at_most_all(path: str, value: IntOrString | None) -> list[FieldError]:
     """Return the errors of a percentage of Pods, which must not exceed 100 %."""
-    if not isinstance(value, str) or not _PERCENT.fullmatch(value) or int(value[:-1]) <= 100:
+    if not isinstance(value, str) or not _PERCENT.fullmatch(value):
+        return []
+    digits = value[:-1].lstrip("0")
+    if len(digits) < 3 or digits == "100":
         return []
     return [invalid(path, value, "must not be greater than 100%")]
 

@@ -12,7 +12,6 @@ from kubewright.http.message import Handler
 from kubewright.machinery import names
 from kubewright.machinery.fields import FieldError, forbidden, invalid
 from kubewright.machinery.json import JSONArray, JSONObject
-from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.kinds.core import containers, podspec, podstatus, podwarnings
 from kubewright_controlplane.apiserver.kinds.core.eviction import Eviction
 from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
@@ -23,6 +22,8 @@ from kubewright_controlplane.apiserver.kinds.core.podsubresources import (
     PortForward,
 )
 from kubewright_controlplane.apiserver.kinds.core.proxying import PodProxy
+from kubewright_controlplane.apiserver.kinds.core.qos import qos_class
+from kubewright_controlplane.apiserver.kinds.core.resizing import Resize
 from kubewright_controlplane.apiserver.registry import checks
 from kubewright_controlplane.apiserver.registry.model import Attributes, Strategy, Subresource
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
@@ -38,6 +39,7 @@ _TERMINAL: Final = ("Succeeded", "Failed")
 class PodStrategy(Strategy):
     delete_answers_object = True
     default_grace_seconds = 30
+    metadata_without_status = ("deletionTimestamp", "ownerReferences")
     selectable_fields = (
         "spec.nodeName",
         "spec.restartPolicy",
@@ -60,6 +62,7 @@ class PodStrategy(Strategy):
             "binding": Binding(resources=self._resources),
             "eviction": Eviction(resources=self._resources),
             "ephemeralcontainers": EphemeralContainers(),
+            "resize": Resize(),
             "log": Log(resources=self._resources, kubelet=self._kubelet),
             "exec": ExecConnection(what="exec", resources=self._resources, kubelet=self._kubelet),
             "attach": ExecConnection(what="attach", resources=self._resources, kubelet=self._kubelet),
@@ -175,21 +178,6 @@ def _token_errors(volumes: JSONArray) -> list[FieldError]:
     ]
 
 
-def qos_class(spec: JSONObject) -> str:
-    """Return the quality of service class that follows from a Pod's requests and limits."""
-    guaranteed, asks = True, False
-    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
-        resources = container.get("resources") or {}
-        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-        for name in ("cpu", "memory"):
-            limit, request = _amount(limits, name), _amount(requests, name)
-            asks = asks or bool(limit or request)
-            guaranteed = guaranteed and bool(limit) and limit == request
-    if not asks:
-        return "BestEffort"
-    return "Guaranteed" if guaranteed else "Burstable"
-
-
 def _complete_status(status: JSONObject) -> None:
     """Set what the status lacks: `podIPs`, and the states of containers, which are empty if they are absent."""
     single, several = status.get("podIP"), list[JSONObject](status.get("podIPs") or ())
@@ -201,10 +189,6 @@ def _complete_status(status: JSONObject) -> None:
         for container in status.get(field) or ():
             container.setdefault("state", {})
             container.setdefault("lastState", {})
-
-
-def _amount(resources: JSONObject, name: str) -> Quantity:
-    return Quantity.of(resources[name]) if name in resources else Quantity(0)
 
 
 def _default_requests(container: JSONObject) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import parse_qs, quote, urlencode
 
+from msgspec.structs import replace as replace_struct
+
 from kubewright.http.message import Handler, Request, Response
 from kubewright.machinery import time
 from kubewright.machinery.errors import APIError, BadRequest, Conflict, InternalError, Invalid, Status, StatusDetails
@@ -32,8 +34,10 @@ LOG_ANNOTATION: Final = "simulation.kubewright.dev/log"
 
 _CHANNELS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _KIND: Final = GroupVersionKind("", "v1", "Binding")
-_MIRROR: Final = "kubernetes.io/config.mirror"
+MIRROR: Final = "kubernetes.io/config.mirror"
 """The annotation of a mirror Pod, which stands for a static Pod that a node has from a file."""
+VERSIONING: Final = ("resourceVersion", "uid", "managedFields")
+"""The metadata that a write of a part of a Pod may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,11 +116,11 @@ class EphemeralContainers(View):
         spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
         if given:
             spec["ephemeralContainers"] = given
-        kept = {**old["metadata"], **{key: view["metadata"][key] for key in _VERSIONING if key in view["metadata"]}}
+        kept = {**old["metadata"], **{key: view["metadata"][key] for key in VERSIONING if key in view["metadata"]}}
         return {**old, "metadata": kept, "spec": spec}
 
     def validate(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
-        if _MIRROR in (old["metadata"].get("annotations") or {}):
+        if MIRROR in (old["metadata"].get("annotations") or {}):
             return [forbidden("[]", "static pods do not support ephemeral containers")]
         path = "spec.ephemeralContainers"
         errors = podspec.validate("spec", obj["spec"], pod_name=obj["metadata"]["name"])
@@ -201,7 +205,9 @@ class ExecConnection(Connection):
         query = parse_qs(request.query, keep_blank_values=True)
         container = _container(pod, query.get("container", [""])[0])
         path = "/".join(quote(part, safe="") for part in (attributes.namespace, attributes.name, container))
-        return await self._forward(replace(request, target=f"/{self.what}/{path}?{_kubelet_query(query)}"), attributes)
+        return await self._forward(
+            replace_struct(request, target=f"/{self.what}/{path}?{_kubelet_query(query)}"), attributes
+        )
 
     async def _forward(self, request: Request, attributes: Attributes) -> Response:
         answer = await self.kubelet(request) if self.kubelet is not None else Response(404)
@@ -233,7 +239,7 @@ class PortForward(ExecConnection):
                 for each in self.options(parse_qs(request.query, keep_blank_values=True)).get("ports", ())
             ]
         )
-        return await self._forward(replace(request, target=f"/portForward/{path}?{ports}"), attributes)
+        return await self._forward(replace_struct(request, target=f"/portForward/{path}?{ports}"), attributes)
 
 
 def _kubelet_query(query: Mapping[str, Sequence[str]]) -> str:
@@ -247,9 +253,6 @@ def unsupported(what: str, attributes: Attributes, why: str = "") -> APIError:
     plural = attributes.resource.plural
     message = f"{what} into {plural} is not supported by the embedded API server{why}"
     return APIError(status=Status(501, "NotImplemented", message, StatusDetails(name=attributes.name, kind=plural)))
-
-
-_VERSIONING: Final = ("resourceVersion", "uid", "managedFields")
 
 
 def _binding_conflict(attributes: Attributes, why: str) -> Conflict:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Request, Response

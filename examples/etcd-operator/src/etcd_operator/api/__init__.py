@@ -1,0 +1,1 @@
+"""The API: the kinds of this operator."""

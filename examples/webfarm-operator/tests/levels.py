@@ -1,0 +1,8 @@
+"""What `kubewright levels` cannot know of this operator."""
+
+from kubewright.testing.levels import Change, Declaration, Upgrade
+
+declaration = Declaration(
+    changes=[Change("WebServer", {"memory": "256M"})],
+    upgrade=Upgrade("WebServer", "spec.image", old="nginx:1.23.1", new="nginx:1.27.0", unsupported="not an image"),
+)
