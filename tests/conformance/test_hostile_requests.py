@@ -218,7 +218,7 @@ async def test_numbers_with_thousands_of_digits_are_invalid_everywhere(api: API,
 async def test_a_strategic_patch_does_not_merge_values_of_different_types(
     api: API, ns: str, subresource: str, patch: Any, lists: str
 ) -> None:
-    spec = {"containers": [{"name": "a", "image": "b"}]}
+    spec = {"containers": [{"name": "a", "image": "b"}], "schedulerName": "none"}
     pod = f"{ns}/pods/a"
     (await api.post(f"{ns}/pods", {"metadata": {"name": "a", "finalizers": ["a.b/c"]}, "spec": spec})).expect(201)
     (await api.patch(f"{pod}/status", {"status": {"podIP": "5.6.7.8", "podIPs": [{"ip": "5.6.7.8"}]}})).expect(200)
