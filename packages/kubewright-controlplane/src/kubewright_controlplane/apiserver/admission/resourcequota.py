@@ -1,13 +1,16 @@
 """ResourceQuota: limits the total usage of a namespace.
 
 An account for each quota follows the commits, so a create costs the same whatever the number of objects.
-`status.used` is what the account says.
+`status.used` is what the account says. It is written with the commit; with many quotas, or many objects to count
+for a new one, step by step. Until the objects are counted, creates are refused as on a real server.
 Supported are object counts, the requests and limits of Pods, the requests of claims, also for a storage class, and all
 scopes. Follows k8s.io/kubernetes pkg/quota and apiserver's plugin/resourcequota.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
@@ -31,6 +34,11 @@ _MEASURED: Final = frozenset({"persistentvolumeclaims", "pods", "services"})
 """The resources of whose objects more counts than their number."""
 _OF_CLASS: Final = "storageclass.storage.k8s.io"
 _ONE: Final = Quantity.from_int(1)
+_CONTROLLERS: Final = "kube-controller-manager"
+_COUNTED_AT_ONCE: Final = 500
+"""The number of objects that are counted before others are served."""
+_WRITTEN_AT_ONCE: Final = 64
+"""The number of statuses that are written before others are served."""
 _DURING: Final = "DuringSchedulingIgnoredDuringExecution"
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 _REQUIRED: Final = frozenset(f"{part}{name}" for part in ("", "requests.", "limits.") for name in ("cpu", "memory"))
@@ -52,29 +60,43 @@ class _Account:
         self.quota = quota
         self.name: str = quota["metadata"]["name"]
         self.spec: JSONObject = quota["spec"]
-        self.hard: JSONObject = self.spec.get("hard") or {}
+        self.hard: Usage = {name: Quantity.of(value) for name, value in (self.spec.get("hard") or {}).items()}
         self.resources = _resources_of(self.hard)
-        self.used: Usage = {name: Quantity(0) for name in self.hard}
+        self.used: Usage = dict.fromkeys(self.hard, Quantity(0))
+        self.uncounted: list[tuple[str, str]] = []
+        """Objects that are not counted yet, by resource and key."""
+        self._shown = dict.fromkeys(self.hard, "0")
+        """The texts of `used`."""
         self._parts: dict[tuple[str, str], Usage] = {}
         """The usage of each object, by resource and key."""
 
-    def put(self, qualified: str, entry: Entry) -> None:
+    def put(self, qualified: str, key: str, obj: JSONObject, usage: Usage) -> None:
         """Count an object that was created or has changed."""
-        obj: JSONObject = decode_json(entry.data) if qualified in _MEASURED else {}
-        self.remove(qualified, entry)
-        part = {name: value for name, value in _usage(self.quota, qualified, obj).items() if name in self.hard}
+        part = self.asked(qualified, obj, usage)
+        before = self._parts.pop((qualified, key), {})
         if part:
-            self._parts[qualified, entry.key] = part
-            for name, value in part.items():
-                self.used[name] = self.used[name] + value
+            self._parts[qualified, key] = part
+        if part != before:
+            self._add(part, 1)
+            self._add(before, -1)
 
-    def remove(self, qualified: str, entry: Entry) -> None:
+    def remove(self, qualified: str, key: str) -> None:
         """Count an object no longer, if it was counted."""
-        for name, value in self._parts.pop((qualified, entry.key), {}).items():
-            self.used[name] = self.used[name] - value
+        self._add(self._parts.pop((qualified, key), {}), -1)
+
+    def asked(self, qualified: str, obj: JSONObject, usage: Usage) -> Usage:
+        """Return the part of an object's usage that this quota limits."""
+        if not _in_scope(self.spec, qualified, obj):
+            return {}
+        return {name: value for name, value in usage.items() if name in self.hard}
 
     def status(self) -> JSONObject:
-        return {"hard": self.hard, "used": {name: str(value) for name, value in self.used.items()}}
+        return {"hard": self.spec.get("hard") or {}, "used": dict(self._shown)}
+
+    def _add(self, part: Usage, sign: int) -> None:
+        for name, value in part.items():
+            self.used[name] = self.used[name] + value if sign > 0 else self.used[name] - value
+            self._shown[name] = str(self.used[name])
 
 
 class ResourceQuota(Plugin):
@@ -84,97 +106,169 @@ class ResourceQuota(Plugin):
         self._resources = resources
         self._accounts: dict[str, dict[str, _Account]] = {}
         """By the namespace and name of their quota."""
-        self._observed: set[str] = set()
-        self._observe()
+        self._observed: Counter[str] = Counter()
+        """How many accounts count each resource. Those that any quota may limit are observed from the beginning."""
+        self._counting: dict[tuple[str, str], _Account] = {}
+        """Accounts with objects that are not counted yet, by namespace and name."""
+        self._unwritten: dict[tuple[str, str], str] = {}
+        """Quotas whose status may have to be written, by namespace and name, and who writes it."""
+        self._is_writing = False
+        self._is_scheduled = False
+        self._observe(_COUNTED)
 
     def validate(self, attributes: Attributes) -> None:
         is_create = attributes.operation == "CREATE" and not attributes.subresource
         if not (is_create or is_resize(attributes)) or not attributes.namespace:
             return
         assert attributes.object is not None
-        for account in self._accounts_of(attributes.namespace):
-            _check(account, attributes, attributes.object)
+        accounts = self._accounts.get(attributes.namespace)
+        if not accounts:
+            return
+        qualified = attributes.resource.qualified
+        usage = _usage(qualified, attributes.object)
+        before = {} if attributes.old_object is None else _usage(qualified, attributes.old_object)
+        for _, account in sorted(accounts.items()):
+            if qualified in account.resources:
+                _check(account, attributes, usage, before)
 
-    def _accounts_of(self, namespace: str) -> list[_Account]:
-        accounts = self._accounts.get(namespace)
-        return [] if accounts is None else sorted(accounts.values(), key=lambda each: each.name)
+    def _observe(self, resources: Iterable[str]) -> None:
+        for resource in sorted(resources):
+            self._observed[resource] += 1
+            if self._observed[resource] == 1:
+                self._resources.observe(resource, self._on_commit)
 
-    def _observe(self) -> None:
-        """Observe the resources that count for a quota, and no others."""
-        accounts = (each for accounts in self._accounts.values() for each in accounts.values())
-        wanted = set(_COUNTED).union(*(each.resources for each in accounts))
-        begun, ended = wanted - self._observed, self._observed - wanted
-        self._observed = wanted
-        for resource in sorted(begun):
-            self._resources.observe(resource, self._on_commit)
-        for resource in ended:
-            self._resources.store.unobserve(resource, self._on_commit)
+    def _unobserve(self, resources: Iterable[str]) -> None:
+        for resource in resources:
+            self._observed[resource] -= 1
+            if not self._observed[resource]:
+                self._resources.store.unobserve(resource, self._on_commit)
 
     def _on_commit(self, event: Event) -> None:
         """Update the accounts after a change, and `status.used`."""
-        if event.resource == "resourcequotas":
+        namespace, qualified = event.entry.namespace, event.resource
+        if qualified == "resourcequotas":
             self._open_account(event)
-        for account in self._accounts_of(event.entry.namespace):
-            if event.resource in account.resources:
-                if event.type == "DELETED":
-                    account.remove(event.resource, event.entry)
-                else:
-                    account.put(event.resource, event.entry)
-            self._write_status(account, event)
+        if event.type != "MODIFIED" or qualified in _MEASURED:
+            self._count(event)
+        if qualified == "resourcequotas" and event.entry.name in self._accounts.get(namespace, ()):
+            self._unwritten.setdefault((namespace, event.entry.name), _CONTROLLERS)
+        self._write_statuses()
+
+    def _count(self, event: Event) -> None:
+        """Update the accounts of a namespace."""
+        namespace, qualified = event.entry.namespace, event.resource
+        concerned = [each for each in self._accounts.get(namespace, {}).values() if qualified in each.resources]
+        if not concerned:
+            return
+        # On a real cluster, the API server counts new objects, and the controller manager everything else.
+        manager = "kube-apiserver" if event.type == "ADDED" else _CONTROLLERS
+        obj = _measured(qualified, event.entry)
+        usage = _usage(qualified, obj)
+        for account in concerned:
+            if event.type == "DELETED":
+                account.remove(qualified, event.entry.key)
+            else:
+                account.put(qualified, event.entry.key, obj, usage)
+            self._unwritten[namespace, account.name] = manager
 
     def _open_account(self, event: Event) -> None:
         """Open or close the account of a quota that has changed."""
         namespace, name = event.entry.namespace, event.entry.name
         accounts = self._accounts.setdefault(namespace, {})
+        before = accounts.get(name)
         if event.type == "DELETED":
-            accounts.pop(name, None)
-            if not accounts:
-                del self._accounts[namespace]
-            self._observe()
+            self._close(namespace, name)
             return
         quota = decode_json(event.entry.data)
-        if name in accounts and accounts[name].spec == quota["spec"]:
-            accounts[name].quota = quota
+        if before is not None and before.spec == quota["spec"]:
+            before.quota = quota
             return
-        account = _Account(quota)
+        account = accounts[name] = _Account(quota)
         for resource in account.resources:
-            for entry in self._resources.store.scan(resource, namespace=namespace):
-                account.put(resource, entry)
-        accounts[name] = account
-        self._observe()
+            entries = self._resources.store.scan(resource, namespace=namespace)
+            account.uncounted += [(resource, entry.key) for entry in entries]
+        self._counting[namespace, name] = account
+        self._count_some()
+        self._observe(account.resources)
+        if before is not None:
+            self._unobserve(before.resources)
 
-    def _write_status(self, account: _Account, event: Event) -> None:
-        """Write the status if it has changed.
+    def _close(self, namespace: str, name: str) -> None:
+        account = self._accounts[namespace].pop(name, None)
+        if not self._accounts[namespace]:
+            del self._accounts[namespace]
+        self._counting.pop((namespace, name), None)
+        self._unwritten.pop((namespace, name), None)
+        if account is not None:
+            self._unobserve(account.resources)
 
-        On a real cluster, the API server counts new objects, and the controller manager everything else.
-        """
+    def _count_some(self) -> None:
+        """Count the objects of a new quota: so many that others are not kept waiting."""
+        left = _COUNTED_AT_ONCE
+        while left > 0 and self._counting:
+            name, account = next(iter(self._counting.items()))
+            left -= 1
+            while left > 0 and account.uncounted:
+                left -= 1
+                qualified, key = account.uncounted.pop()
+                entry = self._resources.store.get(qualified, key)
+                if entry is not None:
+                    obj = _measured(qualified, entry)
+                    account.put(qualified, key, obj, _usage(qualified, obj))
+            if not account.uncounted:
+                del self._counting[name]
+                self._unwritten.setdefault(name, _CONTROLLERS)
+
+    def _write_statuses(self) -> None:
+        """Write statuses that have changed: so many that others are not kept waiting. The others follow."""
+        if self._is_writing:  # a commit of a status that is written here
+            return
+        self._is_writing = True
+        try:
+            for _ in range(min(_WRITTEN_AT_ONCE, len(self._unwritten))):
+                name = next(iter(self._unwritten))
+                self._write_status(*name, self._unwritten.pop(name))
+        finally:
+            self._is_writing = False
+            if (self._unwritten or self._counting) and not self._is_scheduled:
+                self._is_scheduled = True
+                asyncio.get_running_loop().call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._is_scheduled = False
+        self._count_some()
+        self._write_statuses()
+
+    def _write_status(self, namespace: str, name: str, manager: str) -> None:
+        account = self._accounts[namespace][name]
         quota, status = account.quota, account.status()
-        if quota.get("status") == status or quota["metadata"].get("deletionTimestamp"):
+        is_known = not account.uncounted
+        if not is_known or quota.get("status") == status or quota["metadata"].get("deletionTimestamp"):
             return
         registry = self._resources.find("", "v1", "resourcequotas")
-        name, namespace = account.name, quota["metadata"]["namespace"]
         if registry is not None and registry.has(name, namespace):
             target = registry.open(name, namespace, "status")
-            is_new_object = event.type == "ADDED" and event.resource in account.resources
-            manager = "kube-apiserver" if is_new_object else "kube-controller-manager"
             call = WriteCall(WriteOptions(field_manager=manager))
             registry.replace(target, {**target.draft(), "status": status}, call)
 
 
-def _check(account: _Account, attributes: Attributes, obj: JSONObject) -> None:
+def _check(account: _Account, attributes: Attributes, usage: Usage, before: Usage) -> None:
     """Raise Forbidden if a new object exceeds a quota, or the growth of one that exists."""
-    qualified, quota = attributes.resource.qualified, account.quota
-    hard = {name: Quantity.of(value) for name, value in account.hard.items()}
-    asked = {name: value for name, value in _usage(quota, qualified, obj).items() if name in hard}
+    qualified, obj = attributes.resource.qualified, attributes.object
+    assert obj is not None
+    asked = account.asked(qualified, obj, usage)
     if attributes.old_object is not None:
-        before = _usage(quota, qualified, attributes.old_object)
-        grown = {name: value - before.get(name, Quantity(0)) for name, value in asked.items()}
+        known = account.asked(qualified, attributes.old_object, before)
+        grown = {name: value - known.get(name, Quantity(0)) for name, value in asked.items()}
         asked = {name: value for name, value in grown.items() if value > Quantity(0)}
-    if qualified == "pods" and _in_scope(quota, qualified, obj):
-        unsaid = _unsaid(hard, obj["spec"])
+    if qualified == "pods" and _in_scope(account.spec, qualified, obj):
+        unsaid = _unsaid(account.hard, obj["spec"])
         if unsaid:
             raise rejection(attributes, f"failed quota: {account.name}: must specify {unsaid}")
-    used = account.used
+    if asked and account.uncounted:
+        names = ",".join(sorted(asked))
+        raise rejection(attributes, f"status unknown for quota: {account.name}, resources: {names}")
+    used, hard = account.used, account.hard
     over = sorted(each for each, value in asked.items() if used[each] + value > hard[each])
     if over:
 
@@ -200,10 +294,13 @@ def _resources_of(hard: Iterable[str]) -> set[str]:
     return found
 
 
-def _usage(quota: JSONObject, qualified: str, obj: JSONObject) -> Usage:
-    """Return the usage of one object for a quota."""
-    if not _in_scope(quota, qualified, obj):
-        return {}
+def _measured(qualified: str, entry: Entry) -> JSONObject:
+    """Return a stored object; an empty one if nothing counts but its number."""
+    return decode_json(entry.data) if qualified in _MEASURED else {}
+
+
+def _usage(qualified: str, obj: JSONObject) -> Usage:
+    """Return the usage of one object, in all its names."""
     usage: Usage = {f"count/{qualified}": _ONE, qualified: _ONE}
     if qualified == "pods":
         if (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
@@ -232,9 +329,8 @@ def _usage_of_claim(spec: JSONObject) -> Usage:
     return usage
 
 
-def _in_scope(quota: JSONObject, qualified: str, obj: JSONObject) -> bool:
+def _in_scope(spec: JSONObject, qualified: str, obj: JSONObject) -> bool:
     """Return whether an object is in all scopes of a quota. Only Pods and claims can be in a scope."""
-    spec: JSONObject = quota["spec"]
     requirements: list[JSONObject] = (spec.get("scopeSelector") or {}).get("matchExpressions") or []
     scopes = ({"scopeName": each, "operator": "Exists"} for each in spec.get("scopes") or ())
     return all(_matches(each, qualified, obj) for each in (*scopes, *requirements))
