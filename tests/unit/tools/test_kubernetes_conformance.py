@@ -121,7 +121,7 @@ def test_the_images_that_run_have_a_root_folder_with_their_programs(
 ) -> None:
     installed = tmp_path / "installed"
     binaries = tmp_path / "binaries"
-    for folder, names in ((installed, ("bwrap", "busybox", "curl", "setpriv")), (binaries, ("agnhost",))):
+    for folder, names in ((installed, ("bwrap", "busybox", "curl", "dig", "setpriv")), (binaries, ("agnhost",))):
         folder.mkdir()
         for name in names:
             shutil.copy("/bin/true", folder / name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -150,6 +151,63 @@ async def test_the_usage_of_a_quota_follows_each_change(api: API) -> None:
     await api.config_map("c")
     await api.ok("POST", f"{CORE}/resourcequotas", quota)
     assert await used() == {"configmaps": "2", "count/others.example.com": "0"}
+
+
+async def test_a_quota_over_many_objects_counts_them_before_it_admits_more(api: API) -> None:
+    for number in range(600):
+        await api.config_map(f"c{number}")
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "600"}}}
+    await api.ok("POST", f"{CORE}/resourcequotas", quota)
+    status = await api.rejected(403, "POST", CONFIG_MAPS, {"metadata": {"name": "x"}})
+    assert status["message"].endswith("status unknown for quota: q, resources: configmaps")
+    await api.ok("DELETE", f"{CORE}/configmaps/c1")  # counted or not, it must not count later
+    await api.ok("DELETE", f"{CORE}/configmaps/c599")
+    await asyncio.sleep(1)
+    assert (await api.ok("GET", f"{CORE}/resourcequotas/q"))["status"]["used"] == {"configmaps": "598"}
+    await api.config_map("x")
+    await api.config_map("y")
+    status = await api.rejected(403, "POST", CONFIG_MAPS, {"metadata": {"name": "z"}})
+    assert "used: configmaps=600, limited: configmaps=600" in status["message"]
+
+
+async def test_others_are_served_while_many_quotas_are_written(api: API) -> None:
+    for number in range(600):
+        quota = {"metadata": {"name": f"q{number}"}, "spec": {"hard": {"configmaps": "100"}}}
+        await api.ok("POST", f"{CORE}/resourcequotas", quota)
+    await asyncio.sleep(1)
+
+    async def used() -> object:
+        return (await api.ok("GET", f"{CORE}/resourcequotas/q599"))["status"]["used"]["configmaps"]
+
+    await api.config_map("a")
+    for _ in range(10):
+        assert await used() == "0"
+        await asyncio.sleep(0)
+    await asyncio.sleep(1)
+    assert await used() == "1"
+
+
+async def test_a_quota_or_limit_range_with_very_many_resources_is_refused(api: API) -> None:
+    amounts = {f"example.com/r{number}": "1" for number in range(4097)}
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {f"requests.{name}": "1" for name in amounts}}}
+    status = await api.rejected(422, "POST", f"{CORE}/resourcequotas", quota)
+    assert "spec.hard: Too many: 4097: must have at most 4096 items" in status["message"]
+    limits = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Pod", "max": amounts}]}}
+    status = await api.rejected(422, "POST", f"{CORE}/limitranges", limits)
+    assert "spec.limits[0].max: Too many: 4097: must have at most 4096 items" in status["message"]
+
+
+async def test_the_defaults_and_errors_of_limit_ranges_are_bounded(api: API) -> None:
+    amounts = {f"example.com/r{number}": "1" for number in range(4000)}
+    containers = [{"name": f"c{number}", "image": "i"} for number in range(10)]
+    limits = {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", "default": amounts}]}}
+    await api.ok("POST", f"{CORE}/limitranges", limits)
+    status = await api.rejected(403, "POST", PODS, {"metadata": {"name": "p"}, "spec": {"containers": containers}})
+    assert status["message"].endswith("the defaults of a LimitRange are more than 20000 values")
+    limits["spec"] = {"limits": [{"type": "Pod", "max": amounts}]}
+    await api.ok("PUT", f"{CORE}/limitranges/l", limits)
+    status = await api.rejected(403, "POST", PODS, pod("p"))
+    assert status["message"].count("No limit is specified") == 1000
 
 
 async def test_a_claim_without_a_class_gets_the_default_one(api: API) -> None:

@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
+from kubewright._runtime.log import get_logger
+from kubewright.machinery.errors import APIError
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.admission.limitranger import pod_total
@@ -24,6 +26,8 @@ from kubewright_controlplane.apiserver.registry.objects import decode_json
 from kubewright_controlplane.apiserver.registry.options import WriteCall, WriteOptions
 from kubewright_controlplane.apiserver.registry.resourceset import ResourceSet
 from kubewright_controlplane.apiserver.storage.events import Entry, Event
+
+_log = get_logger(__name__)
 
 Usage = dict[str, Quantity]
 
@@ -37,7 +41,7 @@ _ONE: Final = Quantity.from_int(1)
 _CONTROLLERS: Final = "kube-controller-manager"
 _COUNTED_AT_ONCE: Final = 500
 """The number of objects that are counted before others are served."""
-_WRITTEN_AT_ONCE: Final = 64
+_WRITTEN_AT_ONCE: Final = 32
 """The number of statuses that are written before others are served."""
 _DURING: Final = "DuringSchedulingIgnoredDuringExecution"
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -111,9 +115,8 @@ class ResourceQuota(Plugin):
         self._counting: dict[tuple[str, str], _Account] = {}
         """Accounts with objects that are not counted yet, by namespace and name."""
         self._unwritten: dict[tuple[str, str], str] = {}
-        """Quotas whose status may have to be written, by namespace and name, and who writes it."""
-        self._is_writing = False
-        self._is_scheduled = False
+        """Quotas whose status may have to be written, by namespace and name, and its field manager."""
+        self._is_busy = False
         self._observe(_COUNTED)
 
     def validate(self, attributes: Attributes) -> None:
@@ -221,21 +224,20 @@ class ResourceQuota(Plugin):
 
     def _write_statuses(self) -> None:
         """Write statuses that have changed: so many that others are not kept waiting. The others follow."""
-        if self._is_writing:  # a commit of a status that is written here
+        if self._is_busy:  # the commit of a status that is written here, or others are served first
             return
-        self._is_writing = True
+        self._is_busy = True
         try:
             for _ in range(min(_WRITTEN_AT_ONCE, len(self._unwritten))):
                 name = next(iter(self._unwritten))
                 self._write_status(*name, self._unwritten.pop(name))
         finally:
-            self._is_writing = False
-            if (self._unwritten or self._counting) and not self._is_scheduled:
-                self._is_scheduled = True
+            self._is_busy = bool(self._unwritten or self._counting)
+            if self._is_busy:
                 asyncio.get_running_loop().call_soon(self._resume)
 
     def _resume(self) -> None:
-        self._is_scheduled = False
+        self._is_busy = False
         self._count_some()
         self._write_statuses()
 
@@ -249,7 +251,10 @@ class ResourceQuota(Plugin):
         if registry is not None and registry.has(name, namespace):
             target = registry.open(name, namespace, "status")
             call = WriteCall(WriteOptions(field_manager=manager))
-            registry.replace(target, {**target.draft(), "status": status}, call)
+            try:
+                registry.replace(target, {**target.draft(), "status": status}, call)
+            except APIError as error:
+                _log.warning("Quota status not written", quota=f"{namespace}/{name}", error=str(error))
 
 
 def _check(account: _Account, attributes: Attributes, usage: Usage, before: Usage) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from collections.abc import AsyncGenerator, Iterable
 from itertools import islice
 from typing import Final
 
@@ -29,6 +31,8 @@ _log = get_logger(__name__)
 
 _MOST_ANNOTATIONS: Final = 100
 """Audit annotations of one answer that are logged."""
+_MATCHED_AT_ONCE: Final = 64
+"""The number of webhooks that are matched with a write before others are served."""
 
 
 class WebhookCaller:
@@ -39,11 +43,22 @@ class WebhookCaller:
         self._authorizer = authorizer
         self._clients = clients
 
-    async def concerned(self, candidate: Candidate[Webhook], attributes: Attributes) -> VersionedAttributes | None:
-        """Return the write as the webhook sees it; None if the webhook does not concern it.
+    async def concerned(
+        self, candidates: Iterable[Candidate[Webhook]], attributes: Attributes
+    ) -> AsyncGenerator[tuple[Webhook, VersionedAttributes], None]:
+        """Yield the webhooks that the write concerns, each with the write as it sees it at this moment.
 
         Raises NotFound for a namespace that does not exist, and Forbidden for match conditions without a value.
         """
+        for number, candidate in enumerate(candidates, 1):
+            write = await self._seen_by(candidate, attributes)
+            if write is not None:
+                yield candidate.item, write
+            if number % _MATCHED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    async def _seen_by(self, candidate: Candidate[Webhook], attributes: Attributes) -> VersionedAttributes | None:
+        """Return the write as the webhook sees it; None if the webhook does not concern it."""
         version = candidate.match(attributes, self._resources)
         if version is None:
             return None

@@ -40,10 +40,8 @@ class MutatingCalls(Stage):
         changed = False
         if again and self._called and not equal(self._last, self._attributes.object):
             self._note_change()
-        for candidate in self._candidates:
-            webhook = candidate.item
-            write = await self._caller.concerned(candidate, self._attributes)
-            if write is None or (again and webhook not in self._due):
+        async for webhook, write in self._caller.concerned(self._candidates, self._attributes):
+            if again and webhook not in self._due:
                 continue
             answer = await self._caller.ask(webhook, write, mutating=True)
             if answer is not None and answer.patch:

@@ -25,8 +25,8 @@ class ValidatingCalls(Stage):
 
     async def validate(self) -> None:
         """Ask all webhooks that the write concerns. Raises the first error by their order, once all have answered."""
-        found = [(each.item, await self._caller.concerned(each, self._attributes)) for each in self._candidates]
-        asked = [self._caller.ask(webhook, write, mutating=False) for webhook, write in found if write is not None]
+        found = [each async for each in self._caller.concerned(self._candidates, self._attributes)]
+        asked = [self._caller.ask(webhook, write, mutating=False) for webhook, write in found]
         if len(asked) == 1:
             await asked[0]
             return

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubewright.machinery import names
-from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required
+from kubewright.machinery.fields import FieldError, duplicate, forbidden, invalid, required, too_many
 from kubewright.machinery.json import JSONObject
 from kubewright.machinery.quantity import Quantity
 from kubewright_controlplane.apiserver.kinds.core import resources
@@ -39,6 +39,8 @@ _SCOPED: Final = dict.fromkeys((*_ONLY_EXIST, "PriorityClass"), _COMPUTE) | {
     "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
 }
 """The resources that a quota with a scope can limit."""
+_MOST_AMOUNTS: Final = 4096
+"""The number of resources that a quota or an entry of a LimitRange can limit. Every new Pod is compared with them."""
 _UNFIT: Final = "unsupported scope applied to resource"
 _MUST_EXIST: Final = (
     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
@@ -80,8 +82,7 @@ class ResourceQuotaStrategy(PlainStrategy):
         obj["status"] = {}
 
     def validate(self, obj: JSONObject) -> list[FieldError]:
-        errors: list[FieldError] = []
-        errors += _amount_errors("spec.hard", obj["spec"].get("hard") or {})
+        errors = _amount_errors("spec.hard", obj["spec"].get("hard") or {})
         return errors + _scope_errors(obj["spec"]) + _selector_errors(obj["spec"])
 
     def validate_update(self, obj: JSONObject, old: JSONObject) -> list[FieldError]:
@@ -94,6 +95,8 @@ class ResourceQuotaStrategy(PlainStrategy):
 
 
 def _amount_errors(path: str, amounts: JSONObject) -> list[FieldError]:
+    if len(amounts) > _MOST_AMOUNTS:
+        return [too_many(path, len(amounts), _MOST_AMOUNTS)]
     errors: list[FieldError] = []
     for name, value in amounts.items():
         at = f"{path}[{name}]"
@@ -113,6 +116,9 @@ def _type_errors(path: str, kind: str) -> list[FieldError]:
 
 
 def _item_errors(path: str, kind: str, item: JSONObject) -> list[FieldError]:
+    for bound in _BOUNDS:
+        if len(item.get(bound) or ()) > _MOST_AMOUNTS:
+            return [too_many(f"{path}.{bound}", len(item[bound]), _MOST_AMOUNTS)]
     errors = _name_errors(path, kind, item, "max", "min")
     if kind == "Pod":
         why = "may not be specified when `type` is 'Pod'"
