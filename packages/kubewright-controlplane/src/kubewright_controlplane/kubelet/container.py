@@ -415,7 +415,7 @@ class ContainerRun:
         """Start the process of the container, which writes to `log`. Raises OSError if that fails."""
         check(command)
         outputs = set[Output]()
-        lines = Lines(lambda stream, text, whole: log.write(stream, text, whole=whole))
+        lines = Lines(log.write_parts)
 
         def distribute(fd: int, data: bytes) -> None:
             lines(fd, data)

@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ Output = Callable[[int, bytes], None]
 _OUTPUT_SECONDS: Final = 1.0
 """How long to read output after the process has exited: a process outside its group may hold its pipes open."""
 _CHUNK: Final = 64 << 10
+_PIECE: Final = 16 << 10
+"""Bytes of output that are passed on before others are served: they may be as many lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +223,10 @@ class Process(asyncio.SubprocessProtocol):
         self._output = output
         self._reaper = reaper
         self._open = {1, 2}
-        loop = asyncio.get_running_loop()
+        self._received: deque[tuple[int, bytes]] = deque()
+        """Output that is passed on later."""
+        self._is_paused = False
+        loop = self._loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[None] = loop.create_future()
         self._silent: asyncio.Future[None] = loop.create_future()
         self._writable = asyncio.Event()
@@ -253,7 +259,7 @@ class Process(asyncio.SubprocessProtocol):
         calls = process._calls = SocketCalls(command.sockets) if command.sockets is not None else None
         channel = calls.theirs.fileno() if calls is not None else None
         try:
-            process._transport, _ = await asyncio.get_running_loop().subprocess_exec(
+            await asyncio.get_running_loop().subprocess_exec(
                 lambda: process, *_program(exec_helper), str(source), stdin=reads, stdout=writes, stderr=writes,
                 start_new_session=True, env={}, cwd="/", pass_fds=(source,) if channel is None else (source, channel),
             )  # fmt: skip
@@ -283,6 +289,7 @@ class Process(asyncio.SubprocessProtocol):
         self._over = True
         self._reaper.remove(self.pid)
         await asyncio.wait({self._silent}, timeout=_OUTPUT_SECONDS)
+        self._open.clear()
         self._transport.close()
         if self._terminal is not None:
             self._terminal.close()
@@ -316,16 +323,13 @@ class Process(asyncio.SubprocessProtocol):
 
     def pause_output(self) -> None:
         """Stop reading its output, so that it has to wait."""
-        for each in self._outputs():
-            each.pause_reading()
-        if self._terminal is not None:
-            self._terminal.pause()
+        self._is_paused = True
+        self._stop_reading()
 
     def resume_output(self) -> None:
-        for each in self._outputs():
-            each.resume_reading()
-        if self._terminal is not None:
-            self._terminal.resume()
+        self._is_paused = False
+        if not self._received:
+            self._resume_reading()
 
     def send(self, number: int) -> None:
         """Send a signal to the first process of the container, as container runtimes do."""
@@ -343,6 +347,9 @@ class Process(asyncio.SubprocessProtocol):
 
     # Called by the event loop
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
     def pause_writing(self) -> None:
         self._writable.clear()
 
@@ -350,20 +357,36 @@ class Process(asyncio.SubprocessProtocol):
         self._writable.set()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if data:
-            self._output(fd, data)
-        else:
-            self.pipe_connection_lost(fd, None)
+        """Take output, or its end, if `data` is empty."""
+        was_waiting = bool(self._received)
+        self._received += [(fd, data[at : at + _PIECE]) for at in range(0, len(data), _PIECE)] or [(fd, b"")]
+        if not was_waiting:
+            self._stop_reading()
+            self._pass_on()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd == 0:
             self._writable.set()
-        if fd not in self._open:
-            return
-        self._open.remove(fd)
-        self._output(fd, b"")
+        else:
+            self.pipe_data_received(fd, b"")
+
+    def _pass_on(self) -> None:
+        """Pass a piece of output on, and the next one when others have had their turn."""
+        fd, data = self._received[0]
+        if fd in self._open:
+            self._output(fd, data)
+            if not data:
+                self._open.remove(fd)
         if not self._open and not self._silent.done():
             self._silent.set_result(None)
+        self._loop.call_soon(self._continue)
+
+    def _continue(self) -> None:
+        self._received.popleft()
+        if self._received:
+            self._pass_on()
+        elif not self._is_paused:
+            self._resume_reading()
 
     def process_exited(self) -> None:
         self._writable.set()
@@ -373,10 +396,23 @@ class Process(asyncio.SubprocessProtocol):
     def _stdin(self) -> asyncio.WriteTransport | None:
         return cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
 
+    def _stop_reading(self) -> None:
+        for each in self._outputs():
+            each.pause_reading()
+        if self._terminal is not None:
+            self._terminal.pause()
+
+    def _resume_reading(self) -> None:
+        for each in self._outputs():
+            each.resume_reading()
+        if self._terminal is not None and self._open:
+            self._terminal.resume()
+
     def _outputs(self) -> Iterator[asyncio.ReadTransport]:
         if self._terminal is None:
             for fd in self._open:
-                if (pipe := self._transport.get_pipe_transport(fd)) is not None:
+                pipe = self._transport.get_pipe_transport(fd)
+                if pipe is not None and not pipe.is_closing():
                     yield cast("asyncio.ReadTransport", pipe)
 
 
