@@ -225,7 +225,8 @@ class Process(asyncio.SubprocessProtocol):
         self._open = {1, 2}
         self._received: deque[tuple[int, bytes]] = deque()
         """Output that is passed on later."""
-        self._is_paused = False
+        self._pauses = 0
+        """How many clients have not read its output."""
         loop = self._loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[None] = loop.create_future()
         self._silent: asyncio.Future[None] = loop.create_future()
@@ -322,13 +323,13 @@ class Process(asyncio.SubprocessProtocol):
             self._terminal.resize(columns, rows)
 
     def pause_output(self) -> None:
-        """Stop reading its output, so that it has to wait."""
-        self._is_paused = True
+        """Stop reading its output, so that it has to wait until `resume_output` has been called as often."""
+        self._pauses += 1
         self._stop_reading()
 
     def resume_output(self) -> None:
-        self._is_paused = False
-        if not self._received:
+        self._pauses -= 1
+        if not (self._pauses or self._received):
             self._resume_reading()
 
     def send(self, number: int) -> None:
@@ -385,7 +386,7 @@ class Process(asyncio.SubprocessProtocol):
         self._received.popleft()
         if self._received:
             self._pass_on()
-        elif not self._is_paused:
+        elif not self._pauses:
             self._resume_reading()
 
     def process_exited(self) -> None:
