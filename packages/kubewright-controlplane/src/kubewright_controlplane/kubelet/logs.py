@@ -102,7 +102,7 @@ class ContainerLog:
 
     def write_parts(self, stream: str, parts: Iterable[Part]) -> None:
         """Add lines that have arrived together. All of them get the same time."""
-        at = f"{time.format_micro(self._clock.now())[:-1]}000Z {stream}".encode()
+        at = b"%s %s" % (_stamp(self._clock.now()), stream.encode())
         waiting: list[bytes] = []
         for text, is_end in parts:
             line = b"%s %s %s\n" % (at, b"F" if is_end else b"P", text)
@@ -171,12 +171,13 @@ class ContainerLog:
     async def _lines(self, options: LogOptions) -> AsyncGenerator[list[bytes]]:
         """Yield the selected lines, some at a time. Others are served between them."""
         reader = _Reader(self._folder)
+        since = _stamp(options.since) if options.since is not None else None
         if options.tail is not None:
             await reader.skip_to_last(options.tail)
         while True:
             written, is_last = self._written, self._closed or not options.follow
             for lines in _together(reader.lines()):
-                yield [line for line in lines if _is_since(line, options.since)]
+                yield lines if since is None else [line for line in lines if line[: len(since)] >= since]
                 await asyncio.sleep(0)
             if is_last:
                 return
@@ -295,8 +296,9 @@ def _lines_backwards(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             yield at, line + b"\n"
 
 
-def _is_since(line: bytes, since: datetime | None) -> bool:
-    return since is None or time.parse(line.split(b" ", 1)[0].decode()) >= since
+def _stamp(at: datetime) -> bytes:
+    """Return a time as lines have it. Times in this form are ordered as texts are."""
+    return f"{time.format_micro(at)[:-1]}000Z".encode()
 
 
 def _output_line(line: bytes, *, timestamps: bool) -> bytes:

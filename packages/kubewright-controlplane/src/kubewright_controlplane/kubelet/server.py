@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote
 
 from kubewright.apis.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
@@ -25,6 +25,7 @@ from kubewright.machinery import time
 from kubewright.machinery.errors import ConnectionFailed, KubewrightError
 from kubewright.machinery.integers import parse_flag
 from kubewright.manager._certificates import server_context
+from kubewright_controlplane.common.budget import SocketBudget
 from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.kubelet import portforward, remotecommand
 from kubewright_controlplane.kubelet.container import ContainerRunner, NoLog
@@ -38,6 +39,8 @@ from kubewright_controlplane.kubelet.remotecommand import ExecOptions, ExecTrans
 if TYPE_CHECKING:
     from kubewright.http.websocket import WebSocket
 
+_FORWARDED_SHARE: Final = 8
+"""Port forwarding uses at most this part of the file descriptors."""
 _NO_UPGRADE = "Upgrade request required: to WebSocket or SPDY/3.1\n"
 
 
@@ -49,6 +52,8 @@ class KubeletAPI:
 
     def __init__(self, pods: ProcessPods) -> None:
         self._pods = pods
+        self._forwarded = SocketBudget("kubewright.kubelet", "Port forwarding is full", _FORWARDED_SHARE)
+        """The connections to all Pods."""
 
     async def handle(self, request: Request) -> Response:
         """Answer a request of an API server."""
@@ -104,12 +109,12 @@ class KubeletAPI:
         if runner is None or runner.ended:
             return Response.plain(404, f"pod {name} does not run here\n")
         if request.upgrade == "websocket":
-            return _forward_over_websocket(runner, request)
+            return _forward_over_websocket(runner, request, self._forwarded)
         if request.upgrade:
             return spdy.accept(
                 request,
                 portforward.SPDY_PROTOCOLS,
-                lambda connection, protocol: PortForward(connection, runner.address).serve(),
+                lambda connection, protocol: PortForward(connection, runner.address, self._forwarded).serve(),
             )
         return Response.plain(400, _NO_UPGRADE)
 
@@ -138,7 +143,7 @@ async def _run_session(
             await channels.close(status)
 
 
-def _forward_over_websocket(runner: PodRunner, request: Request) -> Response:
+def _forward_over_websocket(runner: PodRunner, request: Request, budget: SocketBudget) -> Response:
     from kubewright.http.websocket import accept
 
     offered = request.headers.get("sec-websocket-protocol", "")
@@ -149,9 +154,9 @@ def _forward_over_websocket(runner: PodRunner, request: Request) -> Response:
 
     async def serve(socket: WebSocket) -> None:
         if socket.protocol == portforward.TUNNEL:
-            await PortForward(spdy.Connection(socket), runner.address).serve()
+            await PortForward(spdy.Connection(socket), runner.address, budget).serve()
         else:
-            await WebSocketForward(socket, runner.address, ports).serve()
+            await WebSocketForward(socket, runner.address, ports, budget).serve()
 
     known = (portforward.TUNNEL,) if portforward.TUNNEL in offered else portforward.WEBSOCKET_PROTOCOLS
     return accept(request, known, serve)

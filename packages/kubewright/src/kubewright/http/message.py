@@ -100,7 +100,7 @@ class Response(msgspec.Struct):
     @classmethod
     def plain(cls, status: int, text: str) -> Response:
         """Return a response of plain text."""
-        return cls(status, {"content-type": "text/plain; charset=utf-8"}, text.encode())
+        return cls(status, {"content-type": "text/plain; charset=utf-8"}, text.encode(errors="replace"))
 
     async def read(self) -> bytes:
         """Return the whole body."""
