@@ -117,8 +117,8 @@ async def _relay(tunnel: Tunnel, reader: asyncio.StreamReader, writer: asyncio.S
 def _parse_head(data: bytes) -> tuple[int, dict[str, str]]:
     """Return status and headers. Raises ValueError for what is not the final answer in HTTP."""
     first, *lines = wire.text(data).split("\r\n")
-    line = _STATUS_LINE.fullmatch(first)
-    status = int(line[1]) if line is not None else 0
+    found = _STATUS_LINE.fullmatch(first)
+    status = int(found[1]) if found is not None else 0
     if status < 200 and status != 101:
         raise ValueError(f"invalid answer: {wire.readable(first[:_SHOWN])!r}")
     headers: dict[str, str] = {}

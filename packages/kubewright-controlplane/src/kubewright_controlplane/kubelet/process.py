@@ -117,6 +117,11 @@ class Reaper:
         self._program: subprocess.Popen[bytes] | None = None
         self._groups: set[int] = set()
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether groups are registered."""
+        return bool(self._groups)
+
     def add(self, group: int) -> None:
         """Register the group to be killed when this process dies."""
         self._groups.add(group)
