@@ -55,3 +55,11 @@ async def test_paused_output_stays_in_the_process(reaper: Reaper) -> None:
     process.resume_output()
     assert await process.wait() == 0
     assert sum(map(len, received)) == 1_000_000
+
+
+@pytest.mark.parametrize(
+    "command", [Command(["echo", "a\0b"], _PATH, "/"), Command(["env"], {**_PATH, "A": "\0"}, "/")]
+)
+async def test_a_command_with_nul_cannot_be_started(reaper: Reaper, command: Command) -> None:
+    with pytest.raises(OSError, match="contains NUL"):
+        await Process.start(command, reaper, lambda fd, data: None)

@@ -10,6 +10,7 @@ Not guaranteed
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import signal
@@ -253,6 +254,8 @@ class Process(asyncio.SubprocessProtocol):
 
         Without `stdin`, its standard input is empty. With `terminal`, its input and output are one terminal.
         """
+        if any("\0" in text for text in (*command.arguments, *command.environment, *command.environment.values())):
+            raise OSError(errno.EINVAL, "an argument or a variable of the command contains NUL")
         process = cls(output, reaper)
         process._is_launcher = command.launcher is not None and command.inside is None
         reads = subprocess.PIPE if stdin else subprocess.DEVNULL

@@ -79,7 +79,7 @@ class Tunnel(Protocol):
         ...
 
     async def write(self, data: bytes) -> None:
-        """Send `data`, and wait while the peer does not read."""
+        """Send `data`, and wait while the peer does not read. Raises ConnectionFailed if the peer has left."""
         ...
 
 
