@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kubewright.machinery import time
 from kubewright.testing import VirtualClock
 from kubewright_controlplane.kubelet import logs
 from kubewright_controlplane.kubelet.logs import ContainerLog, Lines, LogOptions
@@ -78,7 +79,7 @@ async def test_any_number_of_last_lines_is_read_from_the_end(
     assert log.tail(12, 13) == b"8\r\nunfinished"
 
 
-async def test_lines_that_arrive_together_get_one_time_and_are_read_in_few_chunks(tmp_path: Path) -> None:
+async def test_lines_that_arrive_together_are_stamped_and_read_at_once(tmp_path: Path) -> None:
     clock = _CountingClock()
     log = ContainerLog(tmp_path / "log", clock)
     lines = Lines(log.write_parts)
@@ -130,3 +131,14 @@ class _CountingClock(VirtualClock):
     def now(self) -> datetime:
         self.asked += 1
         return super().now()
+
+
+async def test_lines_that_arrive_together_have_times_in_order(log: ContainerLog) -> None:
+    lines = Lines(log.write_parts)
+    lines(1, b"a\nb\n")
+    lines(2, b"c\n")
+    stamped = [line.split() for line in (await read(log, timestamps=True)).splitlines()]
+    assert [text for _, text in stamped] == [b"a", b"b", b"c"]
+    assert len({at for at, _ in stamped}) == 3
+    assert stamped == sorted(stamped)
+    assert await read(log, since=time.parse(stamped[1][0].decode())) == b"b\nc\n"

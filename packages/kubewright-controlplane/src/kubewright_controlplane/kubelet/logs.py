@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -30,6 +30,7 @@ _CHUNK: Final = 64 << 10
 _ENDING: Final = 4096
 _TOGETHER: Final = 1000
 """Lines that are read before others are served."""
+_STEP: Final = timedelta(microseconds=1)
 _STREAMS: Final = {1: "stdout", 2: "stderr"}
 
 
@@ -92,6 +93,8 @@ class ContainerLog:
         self._clock = clock
         self._file: BinaryIO | None = None
         self._size = 0
+        self._next_time = datetime.min.replace(tzinfo=UTC)
+        """No line has this time, or a later one."""
         self._written = asyncio.Event()
         """Set after the next write. Each write has an event of its own, so no reader misses one."""
         self._closed = False
@@ -101,17 +104,22 @@ class ContainerLog:
         self.write_parts(stream, (Part(text, whole),))
 
     def write_parts(self, stream: str, parts: Iterable[Part]) -> None:
-        """Add lines that have arrived together. All of them get the same time."""
-        at = b"%s %s" % (_stamp(self._clock.now()), stream.encode())
+        """Add lines that have arrived together. Each gets a later time; from `_TOGETHER` on, they share one."""
+        time_of_line, name = max(self._clock.now(), self._next_time), stream.encode()
         waiting: list[bytes] = []
-        for text, is_end in parts:
-            line = b"%s %s %s\n" % (at, b"F" if is_end else b"P", text)
+        stamp = b""
+        for index, (text, is_end) in enumerate(parts):
+            if index < _TOGETHER:
+                stamp = _stamp(time_of_line)
+                time_of_line += _STEP
+            line = b"%s %s %s %s\n" % (stamp, name, b"F" if is_end else b"P", text)
             if self._file is None or self._size + len(line) > SEGMENT:
                 self._append(waiting)
                 waiting = []
                 self._next_segment()
             waiting.append(line)
             self._size += len(line)
+        self._next_time = time_of_line
         self._append(waiting)
         self._notify()
 
