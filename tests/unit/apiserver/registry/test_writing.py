@@ -261,7 +261,7 @@ async def test_a_write_based_on_an_outdated_read_is_a_conflict(api: API) -> None
 
 
 @pytest.mark.parametrize("owners", ["text", ["a", "a"], [1, None], [{"uid": "a"}, [], "b"]])
-async def test_owners_that_are_no_references_are_refused(api: API, owners: object) -> None:
+async def test_malformed_owners_are_refused(api: API, owners: object) -> None:
     await api.config_map("a")
     for method, path in (("POST", CONFIG_MAPS), ("PUT", f"{CONFIG_MAPS}/a")):
         document = {"metadata": {"name": "a", "ownerReferences": owners}}

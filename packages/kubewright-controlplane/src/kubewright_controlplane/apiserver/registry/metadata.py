@@ -91,7 +91,7 @@ def generate_name(metadata: JSONObject) -> None:
 
 
 def drop_duplicate_owners(metadata: JSONObject, warnings: list[str], *, after_admission: bool = False) -> None:
-    """Drop owner references that are equal to an earlier one, and warn of them. What is no reference stays."""
+    """Drop owner references that are equal to an earlier one, and warn of them. Other values stay."""
     owners = cast("JSONArray", metadata.get("ownerReferences") or [])
     if not isinstance(metadata.get("ownerReferences"), list) or len(owners) < 2:
         return
