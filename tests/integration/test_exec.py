@@ -133,6 +133,19 @@ async def test_a_command_that_cannot_run_is_reported(
     assert why in await kubectl(*arguments, fails=True)
 
 
+async def test_too_many_commands_are_refused(
+    programs: Programs, kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await programs.run(SLEEP)
+    monkeypatch.setattr("kubewright_controlplane.kubelet.server._EXEC_DESCRIPTORS", 1 << 30)
+    process = await kubectl.start("exec", "p", "--", "true")
+    _, err = await process.communicate()
+    assert process.returncode
+    assert b"too many commands run in containers" in err
+    monkeypatch.undo()
+    assert await kubectl("exec", "p", "--", "echo", "again") == "again\n"
+
+
 async def test_exec_into_a_simulated_container_is_rejected(programs: Programs, kubectl: Kubectl) -> None:
     await programs.pod([{"image": "nginx"}])
     await programs.until(is_running)

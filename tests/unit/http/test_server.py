@@ -17,7 +17,7 @@ from kubewright.http.client import HTTPClient
 from kubewright.http.message import Handler, Peer, Pipe, Request, Response, Tunnel
 from kubewright.http.request_parser import Limits
 from kubewright.http.server import Server
-from kubewright.machinery.errors import ConfigError
+from kubewright.machinery.errors import ConfigError, ConnectionFailed
 
 Serve = Callable[..., Awaitable[Server]]
 Connect = Callable[..., HTTPClient]
@@ -208,6 +208,39 @@ async def test_a_tunnel_waits_for_a_client_that_does_not_read(serve: Serve) -> N
     assert written < 1000
     assert len(await reader.read()) == 1000 * (64 << 10)
     writer.close()
+
+
+async def test_a_tunnel_cannot_be_written_after_its_client_has_left(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        async def write_on(tunnel: Tunnel) -> None:
+            try:
+                while True:
+                    await tunnel.write(b"x")
+                    await asyncio.sleep(0)
+            except ConnectionFailed:
+                failed.set()
+
+        async def speak(tunnel: Tunnel) -> None:
+            writing = asyncio.create_task(write_on(tunnel))
+            try:
+                await tunnel.read()
+            finally:
+                await writing
+
+        return Response(101, {"upgrade": "x"}, tunnel=speak)
+
+    server = await serve(handler)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(UPGRADE)
+    await reader.readuntil(b"\r\n\r\n")
+    writer.transport.abort()
+    async with asyncio.timeout(20):
+        await failed.wait()
+    assert not caplog.records
 
 
 REFUSED = {

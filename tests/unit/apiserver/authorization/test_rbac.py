@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -236,3 +237,19 @@ async def test_a_rule_may_name_very_many_objects(api: API) -> None:
     assert denied["message"].endswith(
         'not currently held:\n{APIGroups:[""], Resources:["pods"], ResourceNames:["m"], Verbs:["get"]}'
     )
+
+
+async def test_long_names_are_not_kept(api: API) -> None:
+    await allowed(api, resource="pods", verb="get")
+    tracemalloc.start()
+    try:
+        review = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        for number in range(20):
+            long = f"{number}{'x' * 100_000}"
+            asked = {"verb": "get", "resource": "pods", "namespace": "default"}
+            for user in ({"user": long}, {"user": "a", "groups": [long]}):
+                await api.ok("POST", review, {"spec": {**user, "resourceAttributes": asked}})
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000

@@ -258,3 +258,18 @@ async def test_a_write_based_on_an_outdated_read_is_a_conflict(api: API) -> None
     with pytest.raises(Conflict):
         registry.replace(target, {**target.draft(), "data": {"k": "3"}})
     assert (await api.ok("GET", f"{CONFIG_MAPS}/a"))["data"] == {"k": "2"}
+
+
+@pytest.mark.parametrize("owners", ["text", ["a", "a"], [1, None], [{"uid": "a"}, [], "b"]])
+async def test_malformed_owners_are_refused(api: API, owners: object) -> None:
+    await api.config_map("a")
+    for method, path in (("POST", CONFIG_MAPS), ("PUT", f"{CONFIG_MAPS}/a")):
+        document = {"metadata": {"name": "a", "ownerReferences": owners}}
+        await api.rejected(400, method, path, document)
+
+
+async def test_many_owners_with_one_uid_are_compared_once(api: API) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "uid": "u"}
+    owners = [{**owner, "name": f"o{number % 3_000}"} for number in range(6_000)]
+    made = await api.ok("POST", CONFIG_MAPS, {"metadata": {"name": "a", "ownerReferences": owners}})
+    assert len(made["metadata"]["ownerReferences"]) == 3_000

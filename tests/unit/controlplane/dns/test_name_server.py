@@ -6,20 +6,25 @@ import asyncio
 import secrets
 import socket
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import dns.asyncquery
 import dns.message
 import dns.opcode
 import dns.rcode
+import dns.rdata
 import dns.rrset
+import msgspec
 import pytest
 
 from kubewright.apis.core.v1 import Service
 from kubewright.apis.discovery.v1 import EndpointSlice
+from kubewright.cache._entry import EntryDecoder
 from kubewright.cache._store import Lister, Store
+from kubewright.machinery.json import JSONObject
 from kubewright_controlplane.common.selection import LABEL, by_label
 from kubewright_controlplane.dns.server import NameServer
 from kubewright_controlplane.ports import process_port
@@ -33,14 +38,21 @@ def some_host() -> str:
 
 
 @asynccontextmanager
-async def running(resolvers: Path) -> AsyncGenerator[NameServer]:
-    """Run a DNS server for an empty cluster."""
+async def running(
+    resolvers: Path, services: Iterable[JSONObject] = (), slices: Iterable[JSONObject] = ()
+) -> AsyncGenerator[NameServer]:
+    """Run a DNS server for a cluster with these objects."""
     host = some_host()
-    slices = Lister[EndpointSlice](Store({LABEL: by_label}))
+    known, indexed = Store[Service]({}), Store[EndpointSlice]({LABEL: by_label})
+    for each in services:
+        known.put(EntryDecoder(Service, keep_managed_fields=False).decode(msgspec.Raw(msgspec.json.encode(each))))
+    for each in slices:
+        decoder = EntryDecoder(EndpointSlice, keep_managed_fields=False)
+        indexed.put(decoder.decode(msgspec.Raw(msgspec.json.encode(each))))
     with socket.socket() as free:
         free.bind((host, 0))
         port = free.getsockname()[1]
-    server = NameServer(host, port, Lister[Service](Store({})), slices, resolvers=resolvers)
+    server = NameServer(host, port, Lister(known), Lister(indexed), resolvers=resolvers)
     await server.open()
     try:
         yield server
@@ -105,3 +117,47 @@ async def test_a_query_with_thousands_of_records_is_refused_without_parsing_it(t
         answer = dns.message.from_wire(await reader.readexactly(int.from_bytes(await reader.readexactly(2))))
         assert (answer.id, answer.rcode()) == (7, dns.rcode.FORMERR)
         writer.close()
+
+
+async def test_an_answer_has_some_endpoints_of_a_large_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+    from_text = dns.rdata.from_text
+
+    def counting(*args: Any, **options: Any) -> dns.rdata.Rdata:
+        nonlocal made
+        made += 1
+        return from_text(*args, **options)
+
+    monkeypatch.setattr(dns.rdata, "from_text", counting)
+    metadata = {"namespace": "default", "resourceVersion": "1", "uid": "u"}
+    service = {"metadata": {**metadata, "name": "big"}, "spec": {"clusterIP": "None", "ports": []}}
+    slices = [
+        {
+            "metadata": {**metadata, "name": f"big-{number}", "labels": {"kubernetes.io/service-name": "big"}},
+            "addressType": "IPv4",
+            "ports": [{"name": f"p{port}", "port": port + 1} for port in range(100)],
+            "endpoints": [{"addresses": [f"10.0.{number}.{each}"]} for each in range(250)],
+        }
+        for number in range(8)
+    ]
+    async with running(tmp_path / "none", [service], slices) as server:
+        for kind, most in (("A", 250), ("SRV", 500), ("ANY", 750)):
+            made = 0
+            query = dns.message.make_query("big.default.svc.cluster.local", kind)
+            answer = await dns.asyncquery.tcp(query, server.host, timeout=10, port=server.port)
+            assert sum(len(each) for each in answer.answer) >= 250
+            assert made <= most
+        one = dns.message.make_query("10-0-7-200.big.default.svc.cluster.local", "A")
+        assert "10.0.7.200" in str((await ask(server, one)).answer[0])
+        name = dns.message.make_query("200.7.0.10.in-addr.arpa", "PTR")
+        assert (await ask(server, name)).rcode() == dns.rcode.SERVFAIL  # it is not an address of the cluster
+
+
+async def test_silent_connections_do_not_keep_others_out(tmp_path: Path) -> None:
+    async with running(tmp_path / "none") as server, asyncio.timeout(10):
+        silent = [await asyncio.open_connection(server.host, server.port) for _ in range(40)]
+        query = dns.message.make_query("dns-version.cluster.local", "TXT")
+        found = await dns.asyncquery.tcp(query, server.host, timeout=5, port=server.port)
+        assert "1.1.0" in str(found.answer[0])
+        for _, writer in silent:
+            writer.close()

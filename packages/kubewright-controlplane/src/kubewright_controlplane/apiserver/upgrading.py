@@ -2,7 +2,8 @@
 
 Guarantees
     At most 64 KiB are kept in each direction: a slow side slows the other side down.
-    A head that takes longer than `_HEAD_SECONDS`, or is longer than 64 KiB, is an error.
+    A head that takes longer than `_HEAD_SECONDS`, is longer than 64 KiB, or that a client could misunderstand, is an
+    error.
 
 Follows k8s.io/apimachinery pkg/util/proxy.
 """
@@ -10,6 +11,7 @@ Follows k8s.io/apimachinery pkg/util/proxy.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -23,6 +25,10 @@ _HEAD_SECONDS: Final = 60.0
 _BODY_SECONDS: Final = 10.0
 _MAX_HEAD: Final = 64 << 10
 _CHUNK: Final = 64 << 10
+_STATUS_LINE: Final = re.compile(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: [^\x00-\x08\x0a-\x1f\x7f]*)?")
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_SHOWN: Final = 100
 
 
 class Program(NamedTuple):
@@ -109,12 +115,17 @@ async def _relay(tunnel: Tunnel, reader: asyncio.StreamReader, writer: asyncio.S
 
 
 def _parse_head(data: bytes) -> tuple[int, dict[str, str]]:
-    """Return status and headers. Raises ValueError."""
+    """Return status and headers. Raises ValueError for what is not the final answer in HTTP."""
     first, *lines = wire.text(data).split("\r\n")
-    _, _, rest = first.partition(" ")
+    found = _STATUS_LINE.fullmatch(first)
+    status = int(found[1]) if found is not None else 0
+    if status < 200 and status != 101:
+        raise ValueError(f"invalid answer: {wire.readable(first[:_SHOWN])!r}")
     headers: dict[str, str] = {}
     for line in filter(None, lines):
-        name, _, value = line.partition(":")
-        key, value = name.strip().lower(), value.strip()
+        name, colon, value = line.partition(":")
+        key, value = name.lower(), value.strip(" \t")
+        if not (colon and _HEADER_NAME.fullmatch(name)) or _CONTROL.search(value):
+            raise ValueError(f"invalid header: {wire.readable(line[:_SHOWN])!r}")
         headers[key] = f"{headers[key]}, {value}" if key in headers else value
-    return int(rest[:3]), headers
+    return status, headers

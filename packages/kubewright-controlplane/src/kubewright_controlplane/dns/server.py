@@ -22,6 +22,7 @@ Client: TypeAlias = tuple[str, int]
 _PENDING: Final = 1_000
 """The queries that are answered at the same time. Further ones are dropped, and clients repeat them."""
 _CONNECTIONS: Final = 32
+"""Connections over TCP. A further one replaces the oldest."""
 _IDLE_SECONDS: Final = 10.0
 _log = get_logger("kubewright.dns")
 
@@ -48,7 +49,9 @@ class NameServer:
         self._transport: asyncio.DatagramTransport | None = None
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], None] = {}
+        """The oldest is the first."""
+        self._turn = asyncio.Lock()
 
     async def open(self) -> None:
         """Listen. Raises OSError if the port can't be opened."""
@@ -91,11 +94,12 @@ class NameServer:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= _CONNECTIONS:
-            writer.transport.abort()
-            return
+            oldest = next(iter(self._connections))
+            del self._connections[oldest]
+            oldest.cancel()
         task = asyncio.create_task(self._serve(reader, writer), name="DNS connection")
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
+        self._connections[task] = None
+        task.add_done_callback(lambda ended: self._connections.pop(ended, None))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -116,6 +120,8 @@ class NameServer:
 
     async def _answer(self, query: bytes, *, is_tcp: bool) -> bytes:
         """Return the answer to a query; nothing if it can't be understood."""
+        async with self._turn:  # others are served between two queries, however many have arrived together
+            await asyncio.sleep(0)
         if self._answers is None:
             self._answers = await self._load()
         try:

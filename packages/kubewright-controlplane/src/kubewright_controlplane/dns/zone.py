@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from ipaddress import AddressValueError, IPv4Address
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from kubewright.apis.core.v1 import Service
 from kubewright.apis.discovery.v1 import Endpoint, EndpointSlice
@@ -18,11 +18,15 @@ from kubewright_controlplane.common.resolver import DOMAIN
 from kubewright_controlplane.common.selection import LABEL, SERVICE_LABEL
 from kubewright_controlplane.ports import LOOPBACK_PODS, LOOPBACK_SERVICES, POD_NETWORK
 
+_MOST_RECORDS: Final = 250
+"""The records of one name in an answer. More do not fit into an answer over UDP, and to make thousands takes long."""
 _VERSION: Final = "1.1.0"
 """The version of the specification that the zone follows."""
 _REVERSE: Final = ("in-addr", "arpa")
 _REVERSED: Final = (LOOPBACK_PODS, LOOPBACK_SERVICES, POD_NETWORK)
 """The addresses that only this zone has names for."""
+
+T = TypeVar("T", Service, EndpointSlice)
 
 Name: TypeAlias = tuple[str, ...]
 """The labels of a name in lower case, without the root."""
@@ -98,36 +102,53 @@ class Zone:
             target = (service.spec.external_name or "").rstrip(".")
             return Found([Record(domain, "CNAME", f"{target}.")]) if not parts else None
         if service.spec.cluster_ip == "None":
-            return _of_headless(parts, domain, self._endpoints(service))
+            is_host = bool(parts) and not parts[0].startswith("_")
+            return _of_headless(parts, domain, self._endpoints(service, ".".join(parts) if is_host else None))
         return _of_cluster_ip(parts, domain, service)
 
-    def _endpoints(self, service: Service) -> Sequence[Endpoints]:
-        """Return the ready endpoints of a Service, in random order."""
+    def _endpoints(self, service: Service, host: str | None) -> Sequence[Endpoints]:
+        """Return ready endpoints of a Service in random order, `_MOST_RECORDS` at most: of this host, or of all."""
         namespace, name = service.metadata.namespace, service.metadata.name
-        found = [
+        keys = self._slices.keys_by_index(LABEL, f"{namespace}/{SERVICE_LABEL}={name}")
+        found: list[tuple[EndpointSlice, Endpoint]] = []
+        for key in random.sample(keys, len(keys)):
+            each = self._slices.get(key.name, key.namespace)
+            if each is not None and each.address_type == "IPv4":
+                found += [(each, endpoint) for endpoint in each.endpoints if _is_wanted(endpoint, host)]
+            if len(found) >= _MOST_RECORDS:
+                break
+        return [
             Endpoints(_host_of(endpoint), endpoint.addresses[0], _ports_of(each))
-            for each in self._slices.by_index(LABEL, f"{namespace}/{SERVICE_LABEL}={name}")
-            if each.address_type == "IPv4"
-            for endpoint in each.endpoints
-            if endpoint.conditions is None or endpoint.conditions.ready is not False
+            for each, endpoint in random.sample(found, min(len(found), _MOST_RECORDS))
         ]
-        return random.sample(found, len(found))
 
     def _names_of(self, address: str) -> Iterator[str]:
         """Yield the names of an address: of the Service with this cluster IP, or of an endpoint."""
-        for service in self._services.list():
+        for service in _containing(self._services, address):
             if address in service.spec.cluster_ips:
                 yield _domain_of(service)
-        for each in self._slices.list():
+        for each in _containing(self._slices, address):
             name, namespace = each.metadata.labels.get(SERVICE_LABEL), each.metadata.namespace
             for endpoint in each.endpoints if name else ():
                 if address in endpoint.addresses:
                     yield f"{_host_of(endpoint)}.{name}.{namespace}.svc.{DOMAIN}"
 
 
+def _containing(objects: Lister[T], text: str) -> Iterator[T]:
+    """Yield the objects whose documents contain a text. The others are not decoded."""
+    for entry in objects.entries():
+        if f'"{text}"'.encode() in entry.data:
+            yield entry.decode()
+
+
+def _is_wanted(endpoint: Endpoint, host: str | None) -> bool:
+    is_ready = endpoint.conditions is None or endpoint.conditions.ready is not False
+    return is_ready and host in (None, _host_of(endpoint))
+
+
 def _of_cluster_ip(parts: Name, domain: str, service: Service) -> Found | None:
     own = Record(domain, "A", service.spec.cluster_ip or "")
-    ports = [(each.name or "", each.protocol or "TCP", each.port) for each in service.spec.ports]
+    ports = [(each.name or "", each.protocol or "TCP", each.port) for each in service.spec.ports[:_MOST_RECORDS]]
     if not parts:
         return Found([own, *(Record(domain, "SRV", f"0 100 {number} {domain}.") for *_, number in ports)], [own])
     name = f"{'.'.join(parts)}.{domain}"
@@ -144,7 +165,7 @@ def _of_headless(parts: Name, domain: str, endpoints: Sequence[Endpoints]) -> Fo
         for each in endpoints
         for port in each.ports
         if not parts or _is_port(parts, port)
-    ]
+    ][:_MOST_RECORDS]
     if not parts:
         return Found([*(Record(domain, "A", each.address) for each in endpoints), *services], hosts)
     if services:

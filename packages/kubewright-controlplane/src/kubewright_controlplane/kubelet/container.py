@@ -415,7 +415,7 @@ class ContainerRun:
         """Start the process of the container, which writes to `log`. Raises OSError if that fails."""
         check(command)
         outputs = set[Output]()
-        lines = Lines(lambda stream, text, whole: log.write(stream, text, whole=whole))
+        lines = Lines(log.write_parts)
 
         def distribute(fd: int, data: bytes) -> None:
             lines(fd, data)
@@ -479,9 +479,10 @@ class ContainerRun:
         # Started immediately: the process is waited for even if the client disconnects.
         ended = asyncio.ensure_future(process.wait())
         try:
-            await channels.open()
+            await channels.open(process)
             code = await channels.serve(process, ended)
         finally:
+            channels.release()
             process.kill()
         return None if code is None else exit_status(code)
 
@@ -490,10 +491,11 @@ class ContainerRun:
         process = self._process
         self._outputs.add(channels.output)
         try:
-            await channels.open()
+            await channels.open(process)
             code = await channels.serve(process, asyncio.ensure_future(process.ended()))
         finally:
             self._outputs.discard(channels.output)
+            channels.release()
             if channels.options.stdin and self._spec.stdin_once:
                 process.close_input()
         return None if code is None else exit_status(0)

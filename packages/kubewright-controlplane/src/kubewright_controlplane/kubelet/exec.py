@@ -22,24 +22,25 @@ class Channels:
         self._transport = transport
         self._is_open = False
         self._waiting: list[tuple[int, bytes]] = []
-        self._size = 0
+        self.unsent = 0
         """The bytes of output that are not sent yet."""
         self._pending = asyncio.Event()
         self._ended = False
         self._process: Process | None = None
         self._is_paused = False
+        self._is_released = False
 
     def output(self, fd: int, data: bytes) -> None:
         """Take output of the process."""
-        if data and (self.options.stdout if fd == 1 else self.options.stderr):
+        if data and not self._is_released and (self.options.stdout if fd == 1 else self.options.stderr):
             self._waiting.append((fd, data))
-            self._size += len(data)
+            self.unsent += len(data)
             self._pending.set()
             self._throttle()
 
     def _throttle(self) -> None:
         """Let the process wait while the client does not read its output."""
-        is_full = self._size > _BUFFER
+        is_full = self.unsent > _BUFFER
         if self._process is None or is_full == self._is_paused:
             return
         self._is_paused = is_full
@@ -50,8 +51,6 @@ class Channels:
 
     async def serve(self, process: Process, ended: asyncio.Future[int]) -> int | None:
         """Carry messages until the process exits. Returns its exit status; None if the client disconnected before."""
-        self._process = process
-        self._throttle()
         reading = asyncio.create_task(self._read(process))
         sending = asyncio.create_task(self._send())
         try:
@@ -66,17 +65,26 @@ class Channels:
         except ConnectionFailed:
             return None
         finally:
-            self._waiting, self._size = [], 0
-            self._throttle()
-            self._process = None
             reading.cancel()
             sending.cancel()
             await asyncio.gather(reading, sending, return_exceptions=True)
 
-    async def open(self) -> None:
-        """Connect the client. Raises ConnectionFailed if it does not open its channels."""
+    async def open(self, process: Process | None = None) -> None:
+        """Connect the client to a process, which waits if the client takes long.
+
+        Raises ConnectionFailed if the client does not open its channels.
+        """
         self._is_open = True
+        self._process = process
+        self._throttle()
         await self._transport.open()
+
+    def release(self) -> None:
+        """Take no more output, and let the process continue."""
+        self._is_released = True
+        self._waiting, self.unsent = [], 0
+        self._throttle()
+        self._process = None
 
     async def close(self, status: JSONObject) -> None:
         """Send the Status of the session, also of a session that could not start."""
@@ -104,7 +112,7 @@ class Channels:
             messages, self._waiting = self._waiting, []
             for fd, data in messages:
                 await self._transport.send(fd, data)
-                self._size -= len(data)
+                self.unsent -= len(data)
                 self._throttle()
 
 

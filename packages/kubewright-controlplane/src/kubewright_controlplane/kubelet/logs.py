@@ -12,10 +12,10 @@ import asyncio
 import os
 import shutil
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
@@ -30,6 +30,7 @@ _CHUNK: Final = 64 << 10
 _ENDING: Final = 4096
 _TOGETHER: Final = 1000
 """Lines that are read before others are served."""
+_STEP: Final = timedelta(microseconds=1)
 _STREAMS: Final = {1: "stdout", 2: "stderr"}
 
 
@@ -45,31 +46,42 @@ class LogOptions:
     """The maximum number of bytes to return."""
 
 
-class Lines:
-    """Splits output into lines. `write` gets the stream, the text, and whether the text ends a line."""
+class Part(NamedTuple):
+    """A line, or a part of one, without a newline."""
 
-    def __init__(self, write: Callable[[str, bytes, bool], None]) -> None:
+    text: bytes
+    is_end: bool
+    """Whether the line ends with it."""
+
+
+class Lines:
+    """Splits output into lines. `write` gets the stream, and the lines that have arrived together."""
+
+    def __init__(self, write: Callable[[str, Sequence[Part]], None]) -> None:
         self._write = write
         self._unfinished = dict.fromkeys(_STREAMS, b"")
 
     def __call__(self, fd: int, data: bytes) -> None:
         """Take output of a file descriptor. Empty output is the end."""
-        stream = _STREAMS[fd]
         *lines, rest = (self._unfinished[fd] + data).split(b"\n")
+        parts: list[Part] = []
         for line in lines:
-            self._write(stream, self._cut(stream, line), True)
-        rest = self._cut(stream, rest)
+            parts.append(Part(_cut(line, parts), is_end=True))
+        rest = _cut(rest, parts)
         if rest and not data:
-            self._write(stream, rest, False)
+            parts.append(Part(rest, is_end=False))
             rest = b""
         self._unfinished[fd] = rest
+        if parts:
+            self._write(_STREAMS[fd], parts)
 
-    def _cut(self, stream: str, line: bytes) -> bytes:
-        """Write the parts of a line that is too long. Returns the rest."""
-        while len(line) > LONGEST:
-            self._write(stream, line[:LONGEST], False)
-            line = line[LONGEST:]
-        return line
+
+def _cut(line: bytes, parts: list[Part]) -> bytes:
+    """Add the parts of a line that is too long. Returns the rest."""
+    while len(line) > LONGEST:
+        parts.append(Part(line[:LONGEST], is_end=False))
+        line = line[LONGEST:]
+    return line
 
 
 class ContainerLog:
@@ -81,20 +93,45 @@ class ContainerLog:
         self._clock = clock
         self._file: BinaryIO | None = None
         self._size = 0
+        self._next_time = datetime.min.replace(tzinfo=UTC)
+        """No line has this time, or a later one."""
         self._written = asyncio.Event()
+        """Set after the next write. Each write has an event of its own, so no reader misses one."""
         self._closed = False
 
     def write(self, stream: str, text: bytes, *, whole: bool) -> None:
         """Add a line, or a part of a line. `text` has no newline."""
-        at = f"{time.format_micro(self._clock.now())[:-1]}000Z"
-        line = b"%s %s %s %s\n" % (at.encode(), stream.encode(), b"F" if whole else b"P", text)
-        if self._file is None or self._size + len(line) > SEGMENT:
-            self._next_segment()
-        assert self._file is not None
-        self._file.write(line)
-        self._file.flush()
-        self._size += len(line)
+        self.write_parts(stream, (Part(text, whole),))
+
+    def write_parts(self, stream: str, parts: Iterable[Part]) -> None:
+        """Add lines that have arrived together. Each gets a later time; from `_TOGETHER` on, they share one."""
+        time_of_line, name = max(self._clock.now(), self._next_time), stream.encode()
+        waiting: list[bytes] = []
+        stamp = b""
+        for index, (text, is_end) in enumerate(parts):
+            if index < _TOGETHER:
+                stamp = _stamp(time_of_line)
+                time_of_line += _STEP
+            line = b"%s %s %s %s\n" % (stamp, name, b"F" if is_end else b"P", text)
+            if self._file is None or self._size + len(line) > SEGMENT:
+                self._append(waiting)
+                waiting = []
+                self._next_segment()
+            waiting.append(line)
+            self._size += len(line)
+        self._next_time = time_of_line
+        self._append(waiting)
+        self._notify()
+
+    def _append(self, lines: Iterable[bytes]) -> None:
+        if self._file is not None:
+            self._file.write(b"".join(lines))
+            self._file.flush()
+
+    def _notify(self) -> None:
+        """Wake the readers that wait."""
         self._written.set()
+        self._written = asyncio.Event()
 
     def close(self) -> None:
         """End the log. Readers that follow it get the rest and stop."""
@@ -102,7 +139,7 @@ class ContainerLog:
             self._file.close()
             self._file = None
         self._closed = True
-        self._written.set()
+        self._notify()
 
     def remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -130,8 +167,8 @@ class ContainerLog:
     async def read(self, options: LogOptions) -> AsyncGenerator[bytes]:
         """Yield the selected text in chunks."""
         left = options.limit
-        async for line in self._lines(options):
-            text = _output_line(line, timestamps=options.timestamps)
+        async for lines in self._lines(options):
+            text = b"".join([_output_line(line, timestamps=options.timestamps) for line in lines])
             if left is not None:
                 text = text[:left]
                 left -= len(text)
@@ -139,23 +176,20 @@ class ContainerLog:
             if left == 0:
                 return
 
-    async def _lines(self, options: LogOptions) -> AsyncGenerator[bytes]:
+    async def _lines(self, options: LogOptions) -> AsyncGenerator[list[bytes]]:
+        """Yield the selected lines, some at a time. Others are served between them."""
         reader = _Reader(self._folder)
+        since = _stamp(options.since) if options.since is not None else None
         if options.tail is not None:
             await reader.skip_to_last(options.tail)
-        for number, line in enumerate(reader.lines()):
-            if number % _TOGETHER == _TOGETHER - 1:
+        while True:
+            written, is_last = self._written, self._closed or not options.follow
+            for lines in _together(reader.lines()):
+                yield lines if since is None else [line for line in lines if line[: len(since)] >= since]
                 await asyncio.sleep(0)
-            if _is_since(line, options.since):
-                yield line
-        while options.follow and not self._closed:
-            self._written.clear()
-            for line in reader.lines():
-                yield line
-            await self._written.wait()
-        if options.follow:
-            for line in reader.lines():
-                yield line
+            if is_last:
+                return
+            await written.wait()
 
     def _next_segment(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -203,6 +237,20 @@ class _Reader:
                         break
                     self._offset += len(line)
                     yield line
+
+
+def _together(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yield lines in lists of at most `_TOGETHER` lines, which end after `_CHUNK` bytes."""
+    found: list[bytes] = []
+    size = 0
+    for line in lines:
+        found.append(line)
+        size += len(line)
+        if len(found) >= _TOGETHER or size >= _CHUNK:
+            yield found
+            found, size = [], 0
+    if found:
+        yield found
 
 
 def _segments(folder: Path) -> list[Path]:
@@ -256,8 +304,9 @@ def _lines_backwards(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             yield at, line + b"\n"
 
 
-def _is_since(line: bytes, since: datetime | None) -> bool:
-    return since is None or time.parse(line.split(b" ", 1)[0].decode()) >= since
+def _stamp(at: datetime) -> bytes:
+    """Return a time as lines have it. Times in this form are ordered as texts are."""
+    return f"{time.format_micro(at)[:-1]}000Z".encode()
 
 
 def _output_line(line: bytes, *, timestamps: bool) -> bytes:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from kubewright.http.spdy import Connection, Data, Frame, Opened, Reset
 from kubewright.machinery.errors import ConnectionFailed
+from kubewright_controlplane.common.budget import SocketBudget
 from kubewright_controlplane.kubelet.channelsocket import ChannelSocket
 from kubewright_controlplane.ports import process_port
 
@@ -48,11 +49,16 @@ def _port(text: str) -> int:
     return int(text)
 
 
-async def _connect(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to a port of a Pod. Raises ConnectionFailed with a message for the client."""
+async def _connect(address: str, port: int, budget: SocketBudget) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to a port of a Pod, with a socket of the budget. Raises ConnectionFailed with a text for the client."""
+    if not budget.take(1):
+        raise ConnectionFailed(f"failed to connect to port {port} of the Pod: too many connections are forwarded")
     try:
         return await asyncio.open_connection(address, process_port(port))
-    except OSError as error:
+    except BaseException as error:
+        budget.free(1)
+        if not isinstance(error, OSError):
+            raise
         message = f"failed to connect to port {port} of the Pod, at {address}: {error.strerror or error}"
         raise ConnectionFailed(message) from error
 
@@ -60,11 +66,14 @@ async def _connect(address: str, port: int) -> tuple[asyncio.StreamReader, async
 class PortForward:
     """The connections of one client to the process at one address, over SPDY."""
 
-    def __init__(self, connection: Connection, address: str) -> None:
+    def __init__(self, connection: Connection, address: str, budget: SocketBudget) -> None:
         self._connection = connection
         self._address = address
+        self._budget = budget
         self._halves: dict[str, dict[str, Opened]] = {}
         """The first stream of pairs that are not complete, by request ID."""
+        self._unpaired: dict[int, str] = {}
+        """The request IDs of these streams."""
         self._writers: dict[int, asyncio.StreamWriter] = {}
         """Writers to the ports of the Pod, by data stream."""
         self._answering: set[asyncio.Task[None]] = set()
@@ -103,20 +112,25 @@ class PortForward:
         await self._connection.accept(opened.stream)
         pair = self._halves.setdefault(number, {})
         pair[kind] = opened
+        self._unpaired[opened.stream] = number
         if len(pair) == 2:
-            del self._halves[number]
+            self._drop_pair(number)
             await self._start(pair["data"].stream, pair["error"].stream, port)
 
     async def _start(self, stream: int, errors: int, port: int) -> None:
         try:
-            reader, writer = await _connect(self._address, port)
+            reader, writer = await _connect(self._address, port, self._budget)
         except ConnectionFailed as error:
             await self._end(stream, errors, str(error))
             return
         self._writers[stream] = writer
         task = asyncio.create_task(self._answer(stream, errors, reader), name=f"port-forward to {port}")
         self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+        task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._answering.discard(task)
+        self._budget.free(1)
 
     async def _carry(self, data: Data) -> None:
         """Send to the process. Waits while the process does not read."""
@@ -127,9 +141,12 @@ class PortForward:
     def _cancel(self, reset: Reset) -> None:
         if (writer := self._writers.pop(reset.stream, None)) is not None:
             writer.transport.abort()
-        for number, pair in list(self._halves.items()):
-            if any(each.stream == reset.stream for each in pair.values()):
-                del self._halves[number]
+        if reset.stream in self._unpaired:
+            self._drop_pair(self._unpaired[reset.stream])
+
+    def _drop_pair(self, number: str) -> None:
+        for each in self._halves.pop(number).values():
+            del self._unpaired[each.stream]
 
     async def _answer(self, stream: int, errors: int, reader: asyncio.StreamReader) -> None:
         """Send to the client until the process closes the connection."""
@@ -171,9 +188,10 @@ async def _done(tasks: Sequence[asyncio.Task[None]]) -> None:
 class WebSocketForward:
     """One connection to each of some ports of a Pod, over the channels of a WebSocket."""
 
-    def __init__(self, socket: WebSocket, address: str, ports: Sequence[int]) -> None:
+    def __init__(self, socket: WebSocket, address: str, ports: Sequence[int], budget: SocketBudget) -> None:
         self._channels = ChannelSocket(socket)
         self._address = address
+        self._budget = budget
         self._ports = ports
         loop = asyncio.get_running_loop()
         self._writers: list[asyncio.Future[asyncio.StreamWriter | None]] = [loop.create_future() for _ in ports]
@@ -211,13 +229,16 @@ class WebSocketForward:
             for channel in (2 * index, 2 * index + 1):
                 await self._channels.send(channel, struct.pack("<H", port))
             try:
-                reader, writer = await _connect(self._address, port)
+                reader, writer = await _connect(self._address, port, self._budget)
             except ConnectionFailed as error:
                 self._writers[index].set_result(None)
                 await self._channels.send(2 * index + 1, str(error).encode())
                 return
-            self._writers[index].set_result(writer)
-            with suppress(OSError):
-                while chunk := await reader.read(_CHUNK):
-                    await self._channels.send(2 * index, chunk)
-            writer.close()
+            try:
+                self._writers[index].set_result(writer)
+                with suppress(OSError):
+                    while chunk := await reader.read(_CHUNK):
+                        await self._channels.send(2 * index, chunk)
+            finally:
+                writer.close()
+                self._budget.free(1)

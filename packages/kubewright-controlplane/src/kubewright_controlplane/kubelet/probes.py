@@ -16,9 +16,9 @@ from typing import Final
 from kubewright._runtime.clock import Clock
 from kubewright.apis.core.v1 import Container, GRPCAction, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction
 from kubewright.http.client import HTTPClient
-from kubewright.http.message import Request
+from kubewright.http.message import Request, Response
 from kubewright.http.tls import accept_any_server
-from kubewright.machinery.errors import ConnectionFailed, DeadlineExceeded
+from kubewright.machinery.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from kubewright_controlplane.kubelet.grpchealth import HealthCheckFailed, health
 from kubewright_controlplane.kubelet.process import Command, Process, Reaper
 from kubewright_controlplane.ports import process_port
@@ -75,8 +75,9 @@ async def _exec(target: Target, command: Sequence[str]) -> None:
             output.extend(data)
 
     process = await Process.start(replace(target.command, arguments=command), target.reaper, collect)
+    ended = asyncio.ensure_future(process.wait())  # it is waited for even if the time is over, and frees its pipes then
     try:
-        code = await process.wait()
+        code = await asyncio.shield(ended)
     finally:
         process.kill()
     if code != 0:
@@ -90,27 +91,41 @@ async def _http_get(target: Target, get: HTTPGetAction) -> None:
     host, port = _address(target, get.host, get.port)
     host = f"[{host}]" if ":" in host else host
     headers = {header.name.lower(): header.value for header in get.http_headers}
-    client = HTTPClient(f"{'https' if secure else 'http'}://{host}:{port}", ssl=_unverified() if secure else None)
     path = get.path or "/"
     request = Request("GET", path if path.startswith("/") else f"/{path}", {"user-agent": "kube-probe/1.36", **headers})
     try:
-        response = await client.send(request)
-        body = await response.read()
-    except (ConnectionFailed, DeadlineExceeded, ValueError) as error:
+        client = HTTPClient(f"{'https' if secure else 'http'}://{host}:{port}", ssl=_unverified() if secure else None)
+        try:
+            response = await client.send(request, stream=True)
+            body = await _beginning(response)
+        finally:
+            await client.close()
+    except (ConnectionFailed, DeadlineExceeded, ConfigError, ValueError) as error:
         raise ProbeFailed(str(error)) from error
-    finally:
-        await client.close()
     if not 200 <= response.status < 400:
         text = body[:_SHOWN].decode(errors="replace").strip()
         raise ProbeFailed(f"HTTP probe failed with statuscode: {response.status}{text and ': '}{text}")
+
+
+async def _beginning(response: Response) -> bytes:
+    """Return the first `_SHOWN` bytes of a streamed body. A program may send without end."""
+    found = bytearray()
+    assert not isinstance(response.body, bytes)
+    async for chunk in response.body:
+        found += chunk[: _SHOWN - len(found)]
+        if len(found) == _SHOWN:
+            break
+    await response.aclose()
+    return bytes(found)
 
 
 async def _tcp(target: Target, tcp: TCPSocketAction) -> None:
     host, port = _address(target, tcp.host, tcp.port)
     try:
         _, writer = await asyncio.open_connection(host, port)
-    except OSError as error:
-        raise ProbeFailed(f"dial tcp {host}:{port}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ProbeFailed(f"dial tcp {host}:{port}: {reason}") from error
     writer.close()
 
 

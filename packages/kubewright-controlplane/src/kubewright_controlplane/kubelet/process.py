@@ -10,6 +10,7 @@ Not guaranteed
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import signal
@@ -17,6 +18,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,6 +40,8 @@ Output = Callable[[int, bytes], None]
 _OUTPUT_SECONDS: Final = 1.0
 """How long to read output after the process has exited: a process outside its group may hold its pipes open."""
 _CHUNK: Final = 64 << 10
+_PIECE: Final = 16 << 10
+"""Bytes of output that are passed on before others are served: they may be as many lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,11 @@ class Reaper:
     def __init__(self) -> None:
         self._program: subprocess.Popen[bytes] | None = None
         self._groups: set[int] = set()
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether groups are registered."""
+        return bool(self._groups)
 
     def add(self, group: int) -> None:
         """Register the group to be killed when this process dies."""
@@ -220,7 +229,11 @@ class Process(asyncio.SubprocessProtocol):
         self._output = output
         self._reaper = reaper
         self._open = {1, 2}
-        loop = asyncio.get_running_loop()
+        self._received: deque[tuple[int, bytes]] = deque()
+        """Output that is passed on later."""
+        self._pauses = 0
+        """How many clients have not read its output."""
+        loop = self._loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[None] = loop.create_future()
         self._silent: asyncio.Future[None] = loop.create_future()
         self._writable = asyncio.Event()
@@ -241,6 +254,8 @@ class Process(asyncio.SubprocessProtocol):
 
         Without `stdin`, its standard input is empty. With `terminal`, its input and output are one terminal.
         """
+        if any("\0" in text for text in (*command.arguments, *command.environment, *command.environment.values())):
+            raise OSError(errno.EINVAL, "an argument or a variable of the command contains NUL")
         process = cls(output, reaper)
         process._is_launcher = command.launcher is not None and command.inside is None
         reads = subprocess.PIPE if stdin else subprocess.DEVNULL
@@ -253,7 +268,7 @@ class Process(asyncio.SubprocessProtocol):
         calls = process._calls = SocketCalls(command.sockets) if command.sockets is not None else None
         channel = calls.theirs.fileno() if calls is not None else None
         try:
-            process._transport, _ = await asyncio.get_running_loop().subprocess_exec(
+            await asyncio.get_running_loop().subprocess_exec(
                 lambda: process, *_program(exec_helper), str(source), stdin=reads, stdout=writes, stderr=writes,
                 start_new_session=True, env={}, cwd="/", pass_fds=(source,) if channel is None else (source, channel),
             )  # fmt: skip
@@ -283,6 +298,7 @@ class Process(asyncio.SubprocessProtocol):
         self._over = True
         self._reaper.remove(self.pid)
         await asyncio.wait({self._silent}, timeout=_OUTPUT_SECONDS)
+        self._open.clear()
         self._transport.close()
         if self._terminal is not None:
             self._terminal.close()
@@ -315,17 +331,14 @@ class Process(asyncio.SubprocessProtocol):
             self._terminal.resize(columns, rows)
 
     def pause_output(self) -> None:
-        """Stop reading its output, so that it has to wait."""
-        for each in self._outputs():
-            each.pause_reading()
-        if self._terminal is not None:
-            self._terminal.pause()
+        """Stop reading its output, so that it has to wait until `resume_output` has been called as often."""
+        self._pauses += 1
+        self._stop_reading()
 
     def resume_output(self) -> None:
-        for each in self._outputs():
-            each.resume_reading()
-        if self._terminal is not None:
-            self._terminal.resume()
+        self._pauses -= 1
+        if not (self._pauses or self._received):
+            self._resume_reading()
 
     def send(self, number: int) -> None:
         """Send a signal to the first process of the container, as container runtimes do."""
@@ -343,6 +356,9 @@ class Process(asyncio.SubprocessProtocol):
 
     # Called by the event loop
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
     def pause_writing(self) -> None:
         self._writable.clear()
 
@@ -350,20 +366,36 @@ class Process(asyncio.SubprocessProtocol):
         self._writable.set()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if data:
-            self._output(fd, data)
-        else:
-            self.pipe_connection_lost(fd, None)
+        """Take output, or its end, if `data` is empty."""
+        was_waiting = bool(self._received)
+        self._received += [(fd, data[at : at + _PIECE]) for at in range(0, len(data), _PIECE)] or [(fd, b"")]
+        if not was_waiting:
+            self._stop_reading()
+            self._pass_on()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if fd == 0:
             self._writable.set()
-        if fd not in self._open:
-            return
-        self._open.remove(fd)
-        self._output(fd, b"")
+        else:
+            self.pipe_data_received(fd, b"")
+
+    def _pass_on(self) -> None:
+        """Pass a piece of output on, and the next one when others have had their turn."""
+        fd, data = self._received[0]
+        if fd in self._open:
+            self._output(fd, data)
+            if not data:
+                self._open.remove(fd)
         if not self._open and not self._silent.done():
             self._silent.set_result(None)
+        self._loop.call_soon(self._continue)
+
+    def _continue(self) -> None:
+        self._received.popleft()
+        if self._received:
+            self._pass_on()
+        elif not self._pauses:
+            self._resume_reading()
 
     def process_exited(self) -> None:
         self._writable.set()
@@ -373,10 +405,23 @@ class Process(asyncio.SubprocessProtocol):
     def _stdin(self) -> asyncio.WriteTransport | None:
         return cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
 
+    def _stop_reading(self) -> None:
+        for each in self._outputs():
+            each.pause_reading()
+        if self._terminal is not None:
+            self._terminal.pause()
+
+    def _resume_reading(self) -> None:
+        for each in self._outputs():
+            each.resume_reading()
+        if self._terminal is not None and self._open:
+            self._terminal.resume()
+
     def _outputs(self) -> Iterator[asyncio.ReadTransport]:
         if self._terminal is None:
             for fd in self._open:
-                if (pipe := self._transport.get_pipe_transport(fd)) is not None:
+                pipe = self._transport.get_pipe_transport(fd)
+                if pipe is not None and not pipe.is_closing():
                     yield cast("asyncio.ReadTransport", pipe)
 
 

@@ -49,7 +49,7 @@ _EARLY_BYTES: Final = 1 << 20
 _FRAME_BYTES: Final = 100
 """Bytes of a frame that waits, beyond its data."""
 _LONGEST_SIZE: Final = 1024
-"""Bytes of a size of the terminal that may be incomplete."""
+"""The last bytes of a message in which a size of the terminal is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,8 @@ class WebSocketTransport:
                     yield StdinClosed()
             elif channel == STDIN and data:
                 yield data
-            elif channel == RESIZE:
-                for size in _sizes(bytearray(data)):
-                    yield size
+            elif channel == RESIZE and (size := _latest_size(bytearray(data))) is not None:
+                yield size
 
     async def send(self, channel: int, data: bytes) -> None:
         await self._channels.send(channel, data)
@@ -196,7 +195,8 @@ class SPDYTransport:
         """Return what some data means. `unfinished` is the beginning of a size."""
         if data.stream == self._streams.get(RESIZE):
             unfinished += data.data
-            return list(_sizes(unfinished))
+            size = _latest_size(unfinished)
+            return [size] if size is not None else []
         found: list[Message] = []
         if data.stream == self._streams.get(STDIN):
             if data.data:
@@ -224,14 +224,17 @@ def _status_data(status: JSONObject, *, has_status: bool) -> bytes:
     return msgspec.json.encode(status) if has_status else str(status.get("message", "")).encode()
 
 
-def _sizes(text: bytearray) -> list[Resized]:
-    """Remove the complete sizes from the beginning of `text`, and return them. A malformed one is ignored."""
-    found: list[Resized] = []
-    while (end := text.find(b"}")) >= 0:
-        piece = bytes(text[: end + 1])
-        del text[: end + 1]
-        with suppress(msgspec.MsgspecError):
-            found.append(msgspec.json.decode(piece, type=Resized))
+def _latest_size(text: bytearray) -> Resized | None:
+    """Remove the complete sizes from the beginning of `text`, and return the last one; None if all are malformed.
+
+    A terminal has one size, so earlier ones do not matter. A client may send millions of them.
+    """
+    end = text.rfind(b"}") + 1
+    complete = bytes(text[max(0, end - _LONGEST_SIZE) : end])
+    del text[:end]
     if len(text) > _LONGEST_SIZE:
         text.clear()
-    return found
+    for piece in reversed(complete.split(b"}")[:-1]):
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(piece + b"}", type=Resized)
+    return None

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote
 
 from kubewright.apis.authorization.v1 import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
@@ -24,10 +24,12 @@ from kubewright.http.server import Server
 from kubewright.machinery import time
 from kubewright.machinery.errors import ConnectionFailed, KubewrightError
 from kubewright.machinery.integers import parse_flag
+from kubewright.machinery.json import JSONObject
 from kubewright.manager._certificates import server_context
+from kubewright_controlplane.common.budget import SocketBudget
 from kubewright_controlplane.common.durations import duration
 from kubewright_controlplane.kubelet import portforward, remotecommand
-from kubewright_controlplane.kubelet.container import ContainerRunner, NoLog
+from kubewright_controlplane.kubelet.container import ContainerRun, ContainerRunner, NoLog
 from kubewright_controlplane.kubelet.exec import Channels, failure
 from kubewright_controlplane.kubelet.logs import LogOptions
 from kubewright_controlplane.kubelet.pod import PodRunner
@@ -38,6 +40,12 @@ from kubewright_controlplane.kubelet.remotecommand import ExecOptions, ExecTrans
 if TYPE_CHECKING:
     from kubewright.http.websocket import WebSocket
 
+_FORWARDED_SHARE: Final = 8
+"""Port forwarding uses at most this part of the file descriptors."""
+_EXEC_SHARE: Final = 4
+"""Commands in containers use at most this part of the file descriptors."""
+_EXEC_DESCRIPTORS: Final = 5
+"""The file descriptors of one command, beyond the connection of its client: pipes, and what observes the process."""
 _NO_UPGRADE = "Upgrade request required: to WebSocket or SPDY/3.1\n"
 
 
@@ -49,6 +57,10 @@ class KubeletAPI:
 
     def __init__(self, pods: ProcessPods) -> None:
         self._pods = pods
+        self._forwarded = SocketBudget("kubewright.kubelet", "Port forwarding is full", _FORWARDED_SHARE)
+        """The connections to all Pods."""
+        self._executed = SocketBudget("kubewright.kubelet", "Exec is full", _EXEC_SHARE)
+        """The commands in all Pods."""
 
     async def handle(self, request: Request) -> Response:
         """Answer a request of an API server."""
@@ -85,10 +97,10 @@ class KubeletAPI:
             return Response.plain(400, "you must specify at least 1 of stdin, stdout, stderr\n")
 
         async def over_websocket(socket: WebSocket) -> None:
-            await _run_session(runner, command, WebSocketTransport(socket, options), options)
+            await self._run_session(runner, command, WebSocketTransport(socket, options), options)
 
         async def over_spdy(connection: spdy.Connection, protocol: str) -> None:
-            await _run_session(runner, command, SPDYTransport(connection, protocol, options), options)
+            await self._run_session(runner, command, SPDYTransport(connection, protocol, options), options)
 
         if request.upgrade == "websocket":
             from kubewright.http.websocket import accept  # imported lazily: its library is slow to load
@@ -98,18 +110,41 @@ class KubeletAPI:
             return spdy.accept(request, remotecommand.SPDY_PROTOCOLS, over_spdy)
         return Response.plain(400, _NO_UPGRADE)
 
+    async def _run_session(
+        self, runner: ContainerRunner, command: list[str] | None, transport: ExecTransport, options: ExecOptions
+    ) -> None:
+        """Run a command in a container, or with None attach to the container's own process."""
+        channels = Channels(transport, options)
+        with suppress(ConnectionFailed):  # the client has disconnected
+            try:
+                run = runner.current_run
+                status = await (self._execute(run, command, channels) if command else run.attach(channels))
+            except LookupError:
+                status = failure(f'container not found ("{runner.spec.name}")')
+            if status is not None:
+                await channels.close(status)
+
+    async def _execute(self, run: ContainerRun, command: list[str], channels: Channels) -> JSONObject | None:
+        """Run a command in a container, unless too many run. Returns as `ContainerRun.execute`."""
+        if not self._executed.take(_EXEC_DESCRIPTORS):
+            return failure("too many commands run in containers")
+        try:
+            return await run.execute(command, channels)
+        finally:
+            self._executed.free(_EXEC_DESCRIPTORS)
+
     def _forward(self, name: ObjectKey, request: Request) -> Response:
         """Forward connections to ports of a Pod."""
         runner = self._pods.runner_of(name)
         if runner is None or runner.ended:
             return Response.plain(404, f"pod {name} does not run here\n")
         if request.upgrade == "websocket":
-            return _forward_over_websocket(runner, request)
+            return _forward_over_websocket(runner, request, self._forwarded)
         if request.upgrade:
             return spdy.accept(
                 request,
                 portforward.SPDY_PROTOCOLS,
-                lambda connection, protocol: PortForward(connection, runner.address).serve(),
+                lambda connection, protocol: PortForward(connection, runner.address, self._forwarded).serve(),
             )
         return Response.plain(400, _NO_UPGRADE)
 
@@ -123,22 +158,7 @@ class KubeletAPI:
         return Response(200, {"content-type": "text/plain"}, log.read(_log_options(query, self._pods.clock.now())))
 
 
-async def _run_session(
-    runner: ContainerRunner, command: list[str] | None, transport: ExecTransport, options: ExecOptions
-) -> None:
-    """Run a command in a container, or with None attach to the container's own process."""
-    channels = Channels(transport, options)
-    with suppress(ConnectionFailed):  # the client has disconnected
-        try:
-            run = runner.current_run
-            status = await (run.execute(command, channels) if command else run.attach(channels))
-        except LookupError:
-            status = failure(f'container not found ("{runner.spec.name}")')
-        if status is not None:
-            await channels.close(status)
-
-
-def _forward_over_websocket(runner: PodRunner, request: Request) -> Response:
+def _forward_over_websocket(runner: PodRunner, request: Request, budget: SocketBudget) -> Response:
     from kubewright.http.websocket import accept
 
     offered = request.headers.get("sec-websocket-protocol", "")
@@ -149,9 +169,9 @@ def _forward_over_websocket(runner: PodRunner, request: Request) -> Response:
 
     async def serve(socket: WebSocket) -> None:
         if socket.protocol == portforward.TUNNEL:
-            await PortForward(spdy.Connection(socket), runner.address).serve()
+            await PortForward(spdy.Connection(socket), runner.address, budget).serve()
         else:
-            await WebSocketForward(socket, runner.address, ports).serve()
+            await WebSocketForward(socket, runner.address, ports, budget).serve()
 
     known = (portforward.TUNNEL,) if portforward.TUNNEL in offered else portforward.WEBSOCKET_PROTOCOLS
     return accept(request, known, serve)

@@ -24,11 +24,11 @@ from kubewright.apis.meta.v1 import LabelSelector
 from kubewright.cache._store import Lister
 from kubewright.controllers import Context, Controller, DeletedContext, Request, Result, Watch, controller
 from kubewright.controllers.sources import Channel
+from kubewright_controlplane.common.budget import SocketBudget
 from kubewright_controlplane.common.listening import hosts_listening
 from kubewright_controlplane.common.network import ProcessNetwork
 from kubewright_controlplane.common.selection import SERVICE_LABEL, matching
 from kubewright_controlplane.ports import LOOPBACK
-from kubewright_controlplane.proxy.budget import SocketBudget
 from kubewright_controlplane.proxy.gate import ANNOTATION as CUT_OFF
 from kubewright_controlplane.proxy.gate import cut_off
 from kubewright_controlplane.proxy.targets import Target, Targets, targets_of
@@ -38,6 +38,8 @@ from kubewright_controlplane.proxy.udp import UDPForwarder
 NAME: Final = "kube-proxy"
 API: Final = Request("default", "kubernetes")
 """The Service of the API server."""
+_SHARE: Final = 4
+"""The proxy uses at most this part of the file descriptors."""
 _RETRY_SECONDS: Final = 5.0
 """The pause before an address that can't be opened is tried again."""
 _FIRST_LOOK: Final = 0.1
@@ -94,7 +96,7 @@ class ServiceProxy:
         self._api = api
         self._api_is_open = False
         self._but = but
-        self._budget = SocketBudget()
+        self._budget = SocketBudget("kubewright.proxy", "Proxy is full", _SHARE)
         self._forwarders: dict[Address, _Forwarder] = {}
         self._closed: list[_Forwarder] = []
         """Those that no longer listen, and still have connections."""

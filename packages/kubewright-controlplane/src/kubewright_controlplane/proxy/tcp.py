@@ -6,7 +6,7 @@ import asyncio
 from ipaddress import IPv4Network
 from typing import Final
 
-from kubewright_controlplane.proxy.budget import SocketBudget
+from kubewright_controlplane.common.budget import SocketBudget
 from kubewright_controlplane.proxy.gate import Gate
 from kubewright_controlplane.proxy.relay import Connection, relay
 from kubewright_controlplane.proxy.targets import Choice, Targets

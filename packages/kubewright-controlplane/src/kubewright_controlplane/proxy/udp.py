@@ -7,7 +7,7 @@ from collections import OrderedDict
 from ipaddress import IPv4Network
 from typing import Final, TypeAlias
 
-from kubewright_controlplane.proxy.budget import SocketBudget
+from kubewright_controlplane.common.budget import SocketBudget
 from kubewright_controlplane.proxy.gate import Gate
 from kubewright_controlplane.proxy.targets import Choice, Target, Targets
 

@@ -79,7 +79,7 @@ class Tunnel(Protocol):
         ...
 
     async def write(self, data: bytes) -> None:
-        """Send `data`, and wait while the peer does not read."""
+        """Send `data`, and wait while the peer does not read. Raises ConnectionFailed if the peer has left."""
         ...
 
 
@@ -100,7 +100,7 @@ class Response(msgspec.Struct):
     @classmethod
     def plain(cls, status: int, text: str) -> Response:
         """Return a response of plain text."""
-        return cls(status, {"content-type": "text/plain; charset=utf-8"}, text.encode())
+        return cls(status, {"content-type": "text/plain; charset=utf-8"}, text.encode(errors="replace"))
 
     async def read(self) -> bytes:
         """Return the whole body."""

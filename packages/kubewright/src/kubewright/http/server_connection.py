@@ -19,6 +19,7 @@ from kubewright.http.connection import Deadline, close_once, peer_of, trim_buffe
 from kubewright.http.listener import Place
 from kubewright.http.message import Handler, Pipe, PipeBroken, Request, Response, Tunnel
 from kubewright.http.request_parser import Admit, Bodies, Limits, Refused, RequestParser
+from kubewright.machinery.errors import ConnectionFailed
 
 _log = get_logger("kubewright.http")
 
@@ -385,6 +386,8 @@ class ServerConnection(asyncio.Protocol):
             self._stop_reading()
 
     async def _write_tunnelled(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            raise ConnectionFailed("the client has disconnected")
         if len(data) > _LONG:
             await self._write_slices(data)
         else:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+_NOT_UTF8 = dict.fromkeys(range(0xDC80, 0xDD00), "\N{REPLACEMENT CHARACTER}")
+"""How `text` keeps bytes that are not UTF-8."""
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
@@ -53,6 +55,11 @@ def request_line(method: str, target: str) -> str:
 def text(data: bytes) -> str:
     """Return a header's value as in `Request.headers` and `Response.headers`."""
     return data.decode("utf-8", "surrogateescape")
+
+
+def readable(value: str) -> str:
+    """Return a header's value with a replacement for each byte that is not UTF-8, as JSON may have it."""
+    return value if value.isascii() else value.translate(_NOT_UTF8)
 
 
 @lru_cache(maxsize=256)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+from kubewright.http import wire
 from kubewright.http.message import Request
 from kubewright.machinery import names
 from kubewright.machinery.errors import BadRequest, Forbidden, Unauthorized
@@ -186,9 +187,9 @@ def impersonate(request: Request, access: AccessAttributes, authorizer: Authoriz
 
 def _impersonated_user(request: Request) -> UserInfo:
     """Return the user as in the headers, without the groups that follow from its name."""
-    headers = request.headers
+    headers = {name: wire.readable(value) for name, value in request.headers.items()}
     extra = {
-        unquote(header[len(_EXTRA) :].lower()): _split(value)
+        wire.readable(unquote(header[len(_EXTRA) :].lower())): _split(value)
         for header, value in headers.items()
         if header.startswith(_EXTRA)
     }

@@ -32,7 +32,8 @@ _Question: TypeAlias = tuple[str, str, str, str]
 """Verb, group, resource, subresource."""
 _MAX_VERDICTS: Final = 65_536
 """Verdicts that are cached, and rules with names in them."""
-_LONGEST: Final = 512
+_LONGEST: Final = 4096
+"""Characters of a question whose verdict is cached, with the names of the user and the groups."""
 _EVERYTHING: Final[list[JSONObject]] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
@@ -177,7 +178,7 @@ class RBAC:
             return verdicts[place][asked]
         except KeyError:
             verdict = self._names_allowed(access)
-        if len(access.namespace) + sum(map(len, asked)) <= _LONGEST:  # a longer one names nothing that exists
+        if sum(map(len, (user.name, *user.groups, access.namespace, *asked))) <= _LONGEST:
             if self._kept >= _MAX_VERDICTS:
                 verdicts = self._verdicts = {}
                 self._kept = 0

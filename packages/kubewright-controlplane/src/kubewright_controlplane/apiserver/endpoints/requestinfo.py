@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import cast
 from urllib.parse import parse_qsl, unquote
 
+from kubewright.http import wire
 from kubewright.http.message import Request
 from kubewright.machinery.errors import BadRequest, Invalid
 from kubewright.machinery.fields import FieldError, invalid, not_supported, required
@@ -206,10 +207,11 @@ def write_options(kind: str, query: Query, request: Request, user: UserInfo, *, 
             raw[name] = text
     if query.dry_run:
         raw["dryRun"] = list(query.dry_run)
-    agent = request.headers.get("user-agent", "")
+    agent = wire.readable(request.headers.get("user-agent", "").partition("/")[0])
+    printable = "".join(each for each in agent if each.isprintable())
     return WriteOptions(
         user=user,
-        field_manager=manager or agent.partition("/")[0][:_FIELD_MANAGER_LIMIT] or "unknown",
+        field_manager=manager or printable[:_FIELD_MANAGER_LIMIT] or "unknown",
         dry_run=bool(query.dry_run),
         field_validation=cast("FieldValidation", validation or "Warn"),
         force=force,

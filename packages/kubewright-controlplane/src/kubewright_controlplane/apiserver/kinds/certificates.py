@@ -96,9 +96,7 @@ def _usage_errors(usages: list[str]) -> list[FieldError]:
         for index, usage in enumerate(usages)
         if usage not in _USAGES
     ]
-    return errors + [
-        duplicate(f"spec.usages[{index}]", usage) for index, usage in enumerate(usages) if usage in usages[:index]
-    ]
+    return errors + [duplicate(f"spec.usages[{index}]", usages[index]) for index in sorted(checks.repeated(usages))]
 
 
 def _signer_errors(signer: str) -> list[FieldError]:

@@ -59,6 +59,17 @@ def between(path: str, value: int | None, low: int, high: int) -> list[FieldErro
     return [invalid(path, value, f"must be between {low} and {high}, inclusive")]
 
 
+def repeated(values: Iterable[str]) -> frozenset[int]:
+    """Return the indexes of the values that occur earlier, too."""
+    seen = set[str]()
+    found: list[int] = []
+    for index, value in enumerate(values):
+        if value in seen:
+            found.append(index)
+        seen.add(value)
+    return frozenset(found)
+
+
 def immutable(path: str, new: object, old: object) -> list[FieldError]:
     """Return an error if an immutable field changed. Absent, null and empty are equal."""
     return [] if same(new, old) else [invalid(path, new, IMMUTABLE)]

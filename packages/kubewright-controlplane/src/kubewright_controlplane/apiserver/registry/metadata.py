@@ -6,6 +6,8 @@ Follows k8s.io/apimachinery/pkg/api/validation/objectmeta.go and apiserver's reg
 from __future__ import annotations
 
 from datetime import datetime
+from json import dumps
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -89,19 +91,19 @@ def generate_name(metadata: JSONObject) -> None:
 
 
 def drop_duplicate_owners(metadata: JSONObject, warnings: list[str], *, after_admission: bool = False) -> None:
-    """Drop owner references that are equal to an earlier one, and warn of them."""
-    owners: JSONArray = metadata.get("ownerReferences") or []
-    if len(owners) < 2:
+    """Drop owner references that are equal to an earlier one, and warn of them. Other values stay."""
+    owners = cast("JSONArray", metadata.get("ownerReferences") or [])
+    if not isinstance(metadata.get("ownerReferences"), list) or len(owners) < 2:
         return
     kept: JSONArray = []
     dropped: list[str] = []
     seen: set[str] = set()
     for owner in owners:
-        uid = str(owner.get("uid", ""))
-        if uid in seen and owner in kept:
-            dropped.append(uid)
+        text = dumps(owner, sort_keys=True)
+        if text in seen and is_object(owner):
+            dropped.append(str(owner.get("uid", "")))
         else:
-            seen.add(uid)
+            seen.add(text)
             kept.append(owner)
     if dropped:
         metadata["ownerReferences"] = kept

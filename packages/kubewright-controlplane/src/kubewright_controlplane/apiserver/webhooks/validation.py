@@ -24,8 +24,9 @@ def review_version_errors(path: str, versions: list[str]) -> list[FieldError]:
     if not versions:
         return [required(path, f"must specify one of {', '.join(REVIEW_VERSIONS)}")]
     errors: list[FieldError] = []
+    repeated = checks.repeated(versions)
     for index, version in enumerate(versions):
-        if version in versions[:index]:
+        if index in repeated:
             errors.append(invalid(f"{path}[{index}]", version, "duplicate version"))
         else:
             errors += checks.named(f"{path}[{index}]", version, names.dns1035_label)

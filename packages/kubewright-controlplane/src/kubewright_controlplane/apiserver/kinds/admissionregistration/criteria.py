@@ -49,10 +49,11 @@ def match_errors(path: str, match: JSONObject | None) -> list[FieldError]:
 def _named_rule_errors(path: str, rule: JSONObject) -> list[FieldError]:
     errors: list[FieldError] = []
     given: Sequence[str] = rule.get("resourceNames") or ()
+    repeated = checks.repeated(given)
     for index, name in enumerate(given):
         at = f"{path}.resourceNames[{index}]"
         errors += checks.named(at, name, names.path_segment)
-        if name in given[:index]:
+        if index in repeated:
             errors.append(duplicate(at, name))
     return errors + rule_errors(path, rule)
 

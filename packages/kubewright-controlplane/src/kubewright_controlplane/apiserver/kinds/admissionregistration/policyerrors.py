@@ -296,10 +296,11 @@ def _mutation_errors(composition: Composition, path: str, mutation: JSONObject) 
 
 def _action_errors(path: str, actions: Sequence[str]) -> list[FieldError]:
     errors: list[FieldError] = []
+    repeated = checks.repeated(actions)
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
             errors.append(not_supported(f"{path}[{index}]", action, _ACTIONS))
-        if action in actions[:index]:
+        if index in repeated:
             errors.append(duplicate(f"{path}[{index}]", action))
     if "Deny" in actions and "Warn" in actions:
         why = "repeating the same validation failure information in the API response and headers serves no purpose"
