@@ -267,3 +267,29 @@ def test_the_garbage_collector_does_not_look_at_what_is_stored() -> None:
     for number in range(100):
         store.put("things", f"n{number}", b"{}", {"app": "web"}, {})
     assert not any(isinstance(each, Entry | Event) for each in gc.get_objects())
+
+
+async def test_others_are_served_while_very_many_watches_are_woken(store: Store) -> None:
+    seen: list[str] = []
+
+    async def follow(name: str) -> None:
+        cursor = store.watch("pods", store.revision)
+        while len(seen) < 2000:
+            await cursor.wait()
+            seen.extend(f"{name} {event.entry.key}" for event in cursor.take())
+        cursor.close()
+
+    tasks = [asyncio.create_task(follow(str(number))) for number in range(1000)]
+    await asyncio.sleep(0)
+    put(store, "a")
+    await asyncio.sleep(0)
+    put(store, "b")
+    turns = 0
+    while len(set(seen)) < 2000:
+        assert len(seen) < 2000
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 3
+    for task in tasks:
+        task.cancel()
+    assert len(seen) == 2000

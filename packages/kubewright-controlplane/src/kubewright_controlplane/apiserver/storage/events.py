@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -26,6 +27,8 @@ _FEWEST = 128
 """The number of latest events that are kept regardless of their size."""
 _LARGEST = 16 << 20
 """The size in bytes above which older events are dropped, even if there are few."""
+_WOKEN_AT_ONCE = 256
+"""The number of cursors that are woken before others are served."""
 
 
 class Entry(msgspec.Struct, eq=False, gc=False):
@@ -89,9 +92,11 @@ class History:
         self.size = 0
         """The size in bytes of the objects in `events`."""
         self._length = length
+        self._late: dict[Cursor, None] = {}
+        """Cursors that are woken when others have been served."""
 
     def append(self, event: Event) -> None:
-        """Add an event, and wake the cursors."""
+        """Add an event, and wake the cursors: if they are many, some after others have been served."""
         self.events.append(event)
         self.size += len(event.entry.data)
         if len(self.events) > _SHARED:
@@ -101,8 +106,22 @@ class History:
         elif self.size > _LARGEST and len(self.events) > _FEWEST * 2:
             self._drop(len(self.events) // 4)
         key, position = event.entry.key, self.dropped + len(self.events) - 1
-        for cursor in self.cursors:
-            cursor.offer(key, position)
+        due = [cursor for cursor in self.cursors if cursor.is_due(key, position)]
+        if len(due) <= _WOKEN_AT_ONCE and not self._late:
+            for cursor in due:
+                cursor.wake()
+            return
+        if not self._late:
+            asyncio.get_running_loop().call_soon(self._wake_some)
+        self._late.update(dict.fromkeys(due))
+
+    def _wake_some(self) -> None:
+        """Wake the cursors that have waited longest: so many that others are not kept waiting."""
+        for cursor in list(islice(self._late, _WOKEN_AT_ONCE)):
+            del self._late[cursor]
+            cursor.wake()
+        if self._late:
+            asyncio.get_running_loop().call_soon(self._wake_some)
 
     def compact(self, revision: int) -> None:
         """Drop events up to `revision`, and forget the state before it."""
@@ -182,14 +201,15 @@ class Cursor:
         finally:
             self._waiter = None
 
-    def offer(self, key: str, position: int) -> None:
-        """Called by the history after a commit under `key`, whose event has this position."""
+    def is_due(self, key: str, position: int) -> bool:
+        """Return whether to wake the cursor after a commit under `key`, whose event has this position."""
         if self._waiter is None:
-            return
+            return False
         if key.startswith(self._prefix):
-            self.wake()
-        elif self._position == position:  # otherwise a quiet watch would fall behind the events of other namespaces
+            return True
+        if self._position == position:  # otherwise a quiet watch would fall behind the events of other namespaces
             self._position += 1
+        return False
 
     def wake(self) -> None:
         """End a pending `wait`."""
